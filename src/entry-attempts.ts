@@ -61,6 +61,8 @@ export {
   type DecidedOutcome,
   type Doubt,
   doubtsOf,
+  type Known,
+  type KnownOutcome,
   type Outcome,
   openSettlement,
   type ProvenOutcome,

@@ -1,4 +1,5 @@
 import * as v from 'valibot'
+import type { OperatorDecision } from '../core/attempts/operator.js'
 import type { Instant } from '../core/instant.js'
 import { guardedStore } from '../service/store-guard.js'
 import { type SweepOptions, sweepLimit } from '../service/sweep.js'
@@ -37,13 +38,14 @@ export interface Attempts<Request extends SettleRequest = SettleRequest> {
   inDoubt(): AsyncIterable<SettlementView>
   /**
    * Decides by an operator who knows: all attempts that nobody knows about, or if there is none, those that were
-   * decided by word alone, whose amounts `arrived` confirms. With `reference`, this attempt, as a whole.
+   * decided by word alone, whose amounts `arrived` confirms. `corrected`: your account has what is due for what is
+   * listed as `excess` and `withdrawn`. With `reference`, this attempt, as a whole.
    *
    * @param who the operator, for the record.
    */
   decide(
     id: string,
-    what: 'arrived' | 'never',
+    what: OperatorDecision['what'],
     who: string,
     options?: { readonly reference?: string },
   ): Promise<DecideResult>

@@ -169,6 +169,6 @@ export const settleRequest = v.looseObject({
 })
 
 /** What an operator decides. */
-export const what = oneOf('arrived', 'never')
+export const what = oneOf('arrived', 'never', 'corrected')
 
 export const decideOptions = optionsOf({ reference: v.optional(textOfAtMost(256)) })

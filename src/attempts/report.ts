@@ -24,7 +24,8 @@ export type ReportedSettlement = ReportResult<
  *
  * - while the settlement runs: what is proven, and what is in doubt;
  * - once it has ended: the payment completes, or fails with what arrived and what is in doubt, which is debited;
- * - after that: what was in doubt is decided once nothing is, and what did not arrive is refunded.
+ * - after that: what was in doubt is decided once nothing is, and what did not arrive is refunded. What is `withdrawn`
+ *   stays debited, and is yours to refund.
  *
  * With the `outgoingPayments` of a transaction, debit `debit` of the result beside it; it is negative for a refund, and
  * zero for a repeat.
@@ -98,9 +99,10 @@ function belowWhole({ debitAmount, receiveAmount }: OutgoingPaymentView, totals:
 }
 
 /** While it runs, only what is proven is reported as sent, because totals cannot recede. */
-function knownFrom({ state, totals: { proven, byWord, inDoubt } }: Settled) {
+function knownFrom({ state, totals: { proven, byWord, inDoubt, withdrawn } }: Settled) {
+  // What was debited by a word stays so: no report can refund it.
   return state === 'ended'
-    ? { arrived: proven + byWord, doubtful: inDoubt }
+    ? { arrived: proven + byWord + withdrawn, doubtful: inDoubt }
     : { arrived: proven, doubtful: byWord + inDoubt }
 }
 

@@ -56,10 +56,10 @@ async function begun(store: Store = memoryStore()) {
 const halfAnHour = 1_800_000
 
 describe('what a settlement has brought', () => {
-  test('was debited by a word alone, which an operator corrects: no report can refund that', async () => {
+  test('was debited by a word alone, which an operator corrects: that is listed until it is corrected', async () => {
     const { world, id, view } = await begun()
     const sums = [0n, 500n]
-    const { settle, decide } = attempts({
+    const { settle, decide, inDoubt } = attempts({
       name: 'sums',
       store: memoryStore(),
       clock: world.clock,
@@ -71,12 +71,23 @@ describe('what a settlement has brought', () => {
       const settled = await settle({ id, amount: 500n })
       return reportSettled(world.resources.outgoingPayments, id, settled)
     }
+    const listed = async () => {
+      const kinds: string[] = []
+      for await (const { doubts } of inDoubt()) {
+        kinds.push(...doubts.map(({ kind, amount }) => `${kind} ${amount}`))
+      }
+      return kinds
+    }
     expect(await work()).toMatchObject({ ok: true, debit: 1_001n })
     expect(await decide(id, 'never', 'ada')).toMatchObject({
-      settlement: { totals: { free: 500n } },
+      settlement: { totals: { withdrawn: 500n } },
     })
-    expect(await work()).toMatchObject({ ok: false, refusal: 'payment_over' })
-    expect(await view()).toMatchObject({ status: 'completed', sentAmount: usd(1_001) })
+    for (const left of [['withdrawn 500'], []]) {
+      expect(await work()).toMatchObject({ ok: true, changed: false, debit: 0n })
+      expect(await view()).toMatchObject({ status: 'completed', sentAmount: usd(1_001) })
+      expect(await listed()).toEqual(left)
+      await decide(id, 'corrected', 'ada')
+    }
   })
 
   test('completes its payment, once', async () => {

@@ -1,18 +1,22 @@
 import { changed, type Decision, refused, unchanged } from '../decision.js'
 import type { Instant } from '../instant.js'
-import { recordReply, taken, withOutcome } from './reply.js'
+import { withArrival, withOutcome } from './arrival.js'
+import { recordReply } from './reply.js'
 import {
   type Attempt,
   arrivedOf,
   countedIn,
   type DecidedOutcome,
   excessOf,
+  hasEnded,
   isByWord,
   isOpen,
+  knownOf,
   type Outcome,
   type Settlement,
   saidOf,
   totalsOf,
+  withdrawnOf,
 } from './settlement.js'
 
 /** What the other side says about one attempt when it is asked by its reference. */
@@ -145,7 +149,8 @@ export function isOver({ notAfter }: Attempt, at: Instant, marginMs: number): bo
  * Decides an open attempt, or what is known by word alone, by somebody who knows: an operator, or the other side that
  * has closed the reference. An operator also decides what was closed. `confirmed` keeps what was decided, or counts of
  * what was said, and nobody doubts it any more. What an operator decides to have arrived after "never" is `excess`, as
- * with a proof: another attempt may have brought it again.
+ * with a proof: another attempt may have brought it again. What had counted when the settlement had ended, and never
+ * arrived, is `withdrawn`. `corrected` ends both: the host's account has what is due.
  *
  * @example
  * ```ts
@@ -159,7 +164,7 @@ export function isOver({ notAfter }: Attempt, at: Instant, marginMs: number): bo
 export function decideAttempt(
   settlement: Settlement,
   reference: string,
-  what: 'arrived' | 'never' | 'confirmed',
+  what: 'arrived' | 'never' | 'confirmed' | 'corrected',
   { by, who }: Pick<DecidedOutcome, 'who'> & { readonly by: 'close' | 'operator' },
   now: Instant,
 ): Decision<Settlement, never, 'attempt_unknown' | 'attempt_decided' | 'attempt_open'> {
@@ -168,10 +173,8 @@ export function decideAttempt(
   if (what === 'confirmed' && isOpen(attempt)) {
     return refused('attempt_open', 'nothing was decided about it')
   }
+  if (what === 'corrected') return correct(settlement, attempt, who)
   if (by === 'operator' && saidOf(attempt) > 0n) return decideSaid(settlement, attempt, what, who)
-  if (by === 'operator' && what === 'confirmed' && excessOf(attempt) > 0n) {
-    return changed(withOutcome(settlement, attempt, withoutExcess(attempt.outcome, who)))
-  }
   const arrived = { arrived: BigInt(attempt.amount), never: 0n, confirmed: arrivedOf(attempt) }[
     what
   ]
@@ -181,19 +184,8 @@ export function decideAttempt(
       ? unchanged(settlement)
       : refused('attempt_decided', 'it was decided otherwise')
   }
-  const more = isOpen(attempt) ? 0n : arrived - arrivedOf(attempt)
-  // What was free again may have been sent in another attempt.
-  const { moved, excess } = taken(settlement, attempt, more)
-  const outcome: Outcome = {
-    state: 'decided',
-    at: now,
-    arrived: `${arrived}`,
-    by,
-    ...(excess > 0n && { excess: `${excess}` }),
-    ...(who !== undefined && { who }),
-  }
-  const less = more < 0n ? -more : -excess
-  return changed(withOutcome(withBase(moved, attempt, less), attempt, outcome))
+  const decided = { state: 'decided', at: now, by, ...(who !== undefined && { who }) } as const
+  return changed(withArrival(settlement, attempt, arrived, decided))
 }
 
 /** What is proven stays. Of what is said, an operator confirms what counts: nobody was debited for more. */
@@ -206,24 +198,35 @@ function decideSaid(
   if (attempt.outcome.state !== 'proven') return unchanged(settlement)
   const { said: _said, arrived, ...proven } = attempt.outcome
   const counted = countedIn(settlement).get(attempt.reference) ?? 0n
-  const all = what === 'never' ? BigInt(arrived) : BigInt(arrived) + counted
-  const decided = { ...proven, arrived: `${all}`, ...(who !== undefined && { who }) }
-  const outcome = what === 'confirmed' ? withoutExcess(decided, who) : decided
-  return changed(withOutcome(settlement, attempt, outcome))
+  const isNever = what === 'never'
+  const withdrawn = isNever && hasEnded(settlement) ? counted : 0n
+  return changed(
+    withOutcome(settlement, attempt, {
+      ...proven,
+      arrived: `${isNever ? BigInt(arrived) : BigInt(arrived) + counted}`,
+      ...(withdrawn > 0n && { withdrawn: `${withdrawn}` }),
+      ...(who !== undefined && { who }),
+    }),
+  )
 }
 
-/** Nobody doubts any more what arrived after "never". */
-function withoutExcess(outcome: Outcome, who?: string): Outcome {
-  if (outcome.state !== 'proven' && outcome.state !== 'decided') return outcome
-  const { excess: _excess, ...confirmed } = outcome
-  return { ...confirmed, ...(who !== undefined && { who }) }
-}
-
-/** The sum that decided an attempt by word stays explained: what did not arrive by it, others have paid. */
-function withBase(settlement: Settlement, attempt: Attempt, othersPaid: bigint): Settlement {
-  const { base } = settlement
-  if (base === undefined || !isByWord(attempt)) return settlement
-  return { ...settlement, base: `${BigInt(base) + othersPaid}` }
+/** The host's account has what is due for what came after "never", or was debited and did not come. */
+function correct(
+  settlement: Settlement,
+  attempt: Attempt,
+  who: string | undefined,
+): Decision<Settlement, never, never> {
+  const { outcome } = attempt
+  const isKnown = outcome.state === 'proven' || outcome.state === 'decided'
+  if (!isKnown || excessOf(attempt) + withdrawnOf(attempt) === 0n) return unchanged(settlement)
+  const { excess: _excess, ...rest } = outcome
+  return changed(
+    withOutcome(settlement, attempt, {
+      ...rest,
+      ...(rest.withdrawn !== undefined && { isCorrected: true }),
+      ...(who !== undefined && { who }),
+    }),
+  )
 }
 
 function concludeById(
@@ -256,16 +259,20 @@ function concludeBySum(
   marginMs: number,
   now: Instant,
 ): Conclusion {
-  const { base } = settlement
   const open = settlement.attempts.filter(isOpen)
   if (open.length === 0) return { settlement, isChanged: false }
-  if (base === undefined) return undecidedIn(settlement, settlement, 'unreadable', marginMs)
+  if (settlement.base === undefined)
+    return undecidedIn(settlement, settlement, 'unreadable', marginMs)
   const { proven, inDoubt } = totalsOf(settlement)
   const byWord = settlement.attempts
     .filter(isByWord)
     .reduce((sum, each) => sum + arrivedOf(each), 0n)
   const said = settlement.attempts.reduce((sum, each) => sum + saidOf(each), 0n)
-  const certain = BigInt(base) + proven + byWord
+  const others = settlement.attempts.reduce(
+    (sum, each) => sum + BigInt(knownOf(each).others ?? 0),
+    0n,
+  )
+  const certain = BigInt(settlement.base) + others + proven + byWord
   // What is said explains a part of the sum. What is said in vain contradicts nothing: it is listed.
   const explained = received < certain + said ? received : certain + said
   const known = explained > certain ? explained : certain
@@ -275,8 +282,8 @@ function concludeBySum(
   if (verdict.isDecided) {
     const decided = allotted(settlement, open, verdict.arrived, now)
     // What others have paid until now does not count again.
-    const nextBase = received - proven - byWord - (known - certain) - verdict.arrived
-    return { settlement: { ...decided, base: `${nextBase}` }, isChanged: true }
+    const base = received - others - proven - byWord - (known - certain) - verdict.arrived
+    return { settlement: { ...decided, base: `${base}` }, isChanged: true }
   }
   // Nothing more than known arrived: of those that are over, nothing will.
   const over = received === known ? open.filter((each) => isOver(each, askedAt, marginMs)) : []

@@ -1,7 +1,6 @@
 import { changed, type Decision, refused, unchanged } from '../decision.js'
 import type { Instant } from '../instant.js'
 import { decideAttempt } from './evidence.js'
-import { stopSettlement } from './reply.js'
 import {
   type Attempt,
   excessOf,
@@ -9,12 +8,12 @@ import {
   isOpen,
   type Settlement,
   saidOf,
-  totalsOf,
+  withdrawnOf,
 } from './settlement.js'
 
 /** What an operator, who knows what became of attempts, decides. */
 export interface OperatorDecision {
-  readonly what: 'arrived' | 'never'
+  readonly what: 'arrived' | 'never' | 'corrected'
   /** The operator, for the record. */
   readonly who: string
   /** The attempt, as a whole. Default: see `decideByOperator`. */
@@ -23,7 +22,8 @@ export interface OperatorDecision {
 
 /**
  * Decides by an operator who knows: all attempts that nobody knows about, or if there is none, those that were decided
- * by word alone, whose amounts `arrived` confirms, with the excess.
+ * by word alone, whose amounts `arrived` confirms. `corrected`: the host's account has what is due, so that no `excess`
+ * is listed any more, and nothing `withdrawn`.
  *
  * @example
  * ```ts
@@ -43,25 +43,21 @@ export function decideByOperator(
   'attempt_unknown' | 'attempt_decided' | 'attempt_open' | 'nothing_in_doubt'
 > {
   const by = { by: 'operator', who } as const
-  const { attempts } = settlement
-  const referencesOf = (is: (attempt: Attempt) => boolean) =>
-    attempts.filter(is).map((each) => each.reference)
-  const open = reference === undefined ? referencesOf(isOpen) : [reference]
-  const isKnownByWord = (attempt: Attempt) =>
-    isByWord(attempt) || saidOf(attempt) > 0n || (what === 'arrived' && excessOf(attempt) > 0n)
-  const byWord = open.length === 0 ? referencesOf(isKnownByWord) : []
-  if (open.length + byWord.length === 0) {
+  const isKnownByWord = (attempt: Attempt) => isByWord(attempt) || saidOf(attempt) > 0n
+  const isDue = (attempt: Attempt) => excessOf(attempt) + withdrawnOf(attempt) > 0n
+  const open = settlement.attempts.filter(isOpen)
+  const byWord = open.length > 0 ? open : settlement.attempts.filter(isKnownByWord)
+  const listed = what === 'corrected' ? settlement.attempts.filter(isDue) : byWord
+  const references = reference === undefined ? listed.map((each) => each.reference) : [reference]
+  if (references.length === 0) {
     return refused('nothing_in_doubt', 'no attempt of the settlement is in doubt')
   }
+  const isConfirmed = what === 'arrived' && reference === undefined && open.length === 0
   let next = settlement
-  for (const each of [...open, ...byWord]) {
-    const isConfirmed = what === 'arrived' && byWord.length > 0
+  for (const each of references) {
     const decided = decideAttempt(next, each, isConfirmed ? 'confirmed' : what, by, now)
     if (!decided.ok) return decided
     next = decided.record
   }
-  // It has ended: what is free now is the host's to refund, and not sent again.
-  const hasEnded = totalsOf(settlement).free === 0n && !attempts.some(isOpen)
-  if (hasEnded && totalsOf(next).free > 0n) next = stopSettlement(next, `decided by ${who}`, now)
   return next === settlement ? unchanged(settlement) : changed(next)
 }

@@ -7,15 +7,8 @@ import {
   unchanged,
 } from '../decision.js'
 import type { Instant } from '../instant.js'
-import {
-  type Attempt,
-  arrivedOf,
-  excessOf,
-  isOpen,
-  type Outcome,
-  type Settlement,
-  totalsOf,
-} from './settlement.js'
+import { withArrival, withOutcome } from './arrival.js'
+import { type Attempt, arrivedOf, isOpen, type Settlement, totalsOf } from './settlement.js'
 
 /** Why an attempt may not be reserved. Minor versions add members: give a `switch` a `default`. */
 export type ReserveRefusal =
@@ -163,7 +156,8 @@ export function stopSettlement(settlement: Settlement, reason: string, now: Inst
 export function forgetProven(settlement: Settlement): Settlement {
   const isProven = ({ outcome }: Attempt) =>
     outcome.state === 'refused' ||
-    (outcome.state === 'proven' && (outcome.excess ?? outcome.said) === undefined)
+    (outcome.state === 'proven' &&
+      (outcome.said ?? outcome.excess ?? outcome.others ?? outcome.withdrawn) === undefined)
   const gone = settlement.attempts.filter(isProven)
   if (gone.length === 0) return settlement
   const sum = gone.reduce((all, each) => all + arrivedOf(each), BigInt(settlement.forgotten ?? 0))
@@ -171,61 +165,21 @@ export function forgetProven(settlement: Settlement): Settlement {
   return { ...settlement, forgotten: `${sum}`, attempts }
 }
 
-export function withOutcome(
-  settlement: Settlement,
-  { reference }: Attempt,
-  outcome: Outcome,
-): Settlement {
-  const attempts = settlement.attempts.map((each) =>
-    each.reference === reference ? { ...each, outcome } : each,
-  )
-  return { ...settlement, attempts }
-}
-
 type Proof = Reply & { readonly outcome: 'proven' }
 
-/**
- * Records that an attempt arrived. If it had been decided otherwise by a sum, only the choice of the attempts was
- * wrong: the sum then takes as much from others of the same decision. What none of them has is `excess`.
- */
 function prove(
   settlement: Settlement,
   attempt: Attempt,
   { arrived = BigInt(attempt.amount), proof, said = 0n }: Omit<Proof, 'outcome'>,
   now: Instant,
 ): Decision<Settlement, never, never> {
-  const { outcome } = attempt
-  if (outcome.state === 'proven') return unchanged(settlement)
-  const more = isOpen(attempt) ? 0n : arrived - arrivedOf(attempt)
-  const { moved, excess: beyond } = taken(settlement, attempt, more)
-  // A proof of what an operator has decided leaves what that brought beyond the order.
-  const excess = excessOf(attempt) + beyond
-  const proven: Outcome = {
-    state: 'proven',
-    at: now,
-    arrived: `${arrived}`,
-    ...(proof !== undefined && { proof }),
-    ...(excess > 0n && { excess: `${excess}` }),
-    ...(said > 0n && { said: `${said}` }),
-  }
-  return changed(withOutcome(moved, attempt, proven))
-}
-
-/** Takes what more arrived of an attempt than was decided from others of the same decision by the sum. */
-export function taken(settlement: Settlement, attempt: Attempt, amount: bigint) {
-  let excess = amount > 0n ? amount : 0n
-  let moved = settlement
-  const { outcome: own } = attempt
-  if (own.state !== 'decided' || own.by !== 'sum') return { moved, excess }
-  for (const other of settlement.attempts) {
-    const { outcome } = other
-    if (other.reference === attempt.reference || outcome.state !== 'decided') continue
-    // Only decisions by a sum have a number.
-    if (outcome.decision !== own.decision) continue
-    const has = BigInt(outcome.arrived)
-    const part = has < excess ? has : excess
-    moved = withOutcome(moved, other, { ...outcome, arrived: `${has - part}` })
-    excess -= part
-  }
-  return { moved, excess }
+  if (attempt.outcome.state === 'proven') return unchanged(settlement)
+  return changed(
+    withArrival(settlement, attempt, arrived, {
+      state: 'proven',
+      at: now,
+      ...(proof !== undefined && { proof }),
+      ...(said > 0n && { said: `${said}` }),
+    }),
+  )
 }

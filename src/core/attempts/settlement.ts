@@ -49,42 +49,53 @@ export interface Attempt {
  * - `reserved`: written before the request. A crash cannot tell whether the request left, so it may have.
  * - `unknown`: the request was made, and there is no word of the other side: no reply, "try again", any status of
  *   something in between.
- * - `proven`: it arrived, and the other side has proved or confirmed it by the reference. `excess` is the part that had
- *   been decided never to arrive: a time or a word on which that decision relied was wrong. `said` is what arrived more
+ * - `proven`: it arrived, and the other side has proved or confirmed it by the reference. `said` is what arrived more
  *   than that, by the other side's word alone.
  * - `refused`: by the other side's own word. It did not and will not take effect.
  * - `decided`: `arrived` of it arrived, and the rest never will. `by` says how that is known: `id`, by its reference;
  *   `close`, because the other side has closed the reference; `sum`, by its word about a total, which is a bound; or
- *   `operator`, with `excess` as above.
+ *   `operator`.
  */
 export type Outcome =
   | { readonly state: 'reserved' }
   | { readonly state: 'unknown'; readonly since: Instant; readonly reason: string }
-  | ProvenOutcome
   | { readonly state: 'refused'; readonly at: Instant; readonly reason: string }
-  | DecidedOutcome
+  | KnownOutcome
 
 /** See `Outcome`. */
-export interface ProvenOutcome {
+export type KnownOutcome = ProvenOutcome | DecidedOutcome
+
+/** What follows for an outcome from what was known before: absent for nothing. Amounts are decimal text. */
+export interface Known {
+  /** The number of the decision by the sum, which may be about several attempts. */
+  readonly decision?: number
+  /** The part that had been decided never to arrive: a time or a word on which that decision relied was wrong. */
+  readonly excess?: string
+  /** What the sum has shown of it, and others have paid, because it did not arrive. */
+  readonly others?: string
+  /** What counted when the settlement had ended, and did not arrive. */
+  readonly withdrawn?: string
+  /** Whether the host's account was corrected by `withdrawn`. */
+  readonly isCorrected?: true
+}
+
+/** See `Outcome`. */
+export interface ProvenOutcome extends Known {
   readonly state: 'proven'
   readonly at: Instant
   readonly arrived: string
   readonly proof?: string
-  readonly excess?: string
   readonly said?: string
-  /** The operator who has decided what was said. */
+  /** The operator who has decided what was said, or corrected an account. */
   readonly who?: string
 }
 
 /** See `Outcome`. */
-export interface DecidedOutcome {
+export interface DecidedOutcome extends Known {
   readonly state: 'decided'
   readonly at: Instant
   readonly arrived: string
   readonly by: 'id' | 'close' | 'sum' | 'operator'
-  /** The number of the decision by the sum, which may be about several attempts. */
-  readonly decision?: number
-  readonly excess?: string
   /** The operator. */
   readonly who?: string
 }
@@ -99,8 +110,13 @@ export interface SettlementTotals {
   readonly inDoubt: bigint
   /** Did not arrive by the other side's word about a total. It may be sent again, up to `trustMax`. */
   readonly denied: bigint
-  /** Arrived although it had been decided that it never would. Part of `proven`. */
+  /** Arrived although it had been decided that it never would, until `corrected`. Part of `proven`. */
   readonly excess: bigint
+  /**
+   * Counted as arrived by a word when the settlement had ended, and did not arrive. It is not sent again, and stays
+   * here once it is `corrected`.
+   */
+  readonly withdrawn: bigint
   /** What no attempt has brought and none in doubt can bring: the most that a further attempt may have. */
   readonly free: bigint
 }
@@ -109,10 +125,10 @@ export interface SettlementTotals {
 export interface Doubt {
   /**
    * `in_doubt`: nobody knows yet. `by_word`: at most this much arrived by the other side's word, as far as it counts.
-   * `denied`: this much did not arrive, by the same word. `excess`: it arrived after it had been decided that it never
-   * would.
+   * `denied`: this much did not arrive, by the same word. Until somebody has corrected the host's account: `excess`, it
+   * arrived after it had been decided that it never would; `withdrawn`, it did not arrive, and was debited by a word.
    */
-  readonly kind: 'in_doubt' | 'by_word' | 'denied' | 'excess'
+  readonly kind: 'in_doubt' | 'by_word' | 'denied' | 'excess' | 'withdrawn'
   readonly reference: string
   readonly amount: string
   /** When it was reserved, or when what is said of it became known. */
@@ -168,10 +184,33 @@ export function saidOf({ outcome }: Attempt): bigint {
   return outcome.state === 'proven' ? BigInt(outcome.said ?? 0) : 0n
 }
 
+export function knownOf({ outcome }: Attempt): Known {
+  if (outcome.state !== 'proven' && outcome.state !== 'decided') return {}
+  const { decision, excess, others, withdrawn, isCorrected } = outcome
+  return {
+    ...(decision !== undefined && { decision }),
+    ...(excess !== undefined && { excess }),
+    ...(others !== undefined && { others }),
+    ...(withdrawn !== undefined && { withdrawn }),
+    ...(isCorrected !== undefined && { isCorrected }),
+  }
+}
+
 /** What arrived after it had been decided that it never would. */
-export function excessOf({ outcome }: Attempt): bigint {
-  const mayHave = outcome.state === 'proven' || outcome.state === 'decided'
-  return mayHave ? BigInt(outcome.excess ?? 0) : 0n
+export function excessOf(attempt: Attempt): bigint {
+  return BigInt(knownOf(attempt).excess ?? 0)
+}
+
+/** What was debited by a word and did not arrive, and nobody has corrected. */
+export function withdrawnOf(attempt: Attempt): bigint {
+  const { withdrawn = 0, isCorrected } = knownOf(attempt)
+  return isCorrected ? 0n : BigInt(withdrawn)
+}
+
+/** Whether nothing more is sent, so that what counts as arrived was debited. */
+export function hasEnded(settlement: Settlement): boolean {
+  const isAll = totalsOf(settlement).free === 0n && !settlement.attempts.some(isOpen)
+  return settlement.stopped !== undefined || isAll
 }
 
 /**
@@ -186,8 +225,8 @@ export function excessOf({ outcome }: Attempt): bigint {
  * ```
  */
 export function totalsOf({ amount, forgotten = '0', attempts }: Settlement): SettlementTotals {
-  let [proven, byWord, inDoubt, denied, excess] = [BigInt(forgotten), 0n, 0n, 0n, 0n]
-  let said = 0n
+  let [proven, byWord, inDoubt, denied] = [BigInt(forgotten), 0n, 0n, 0n]
+  let [excess, withdrawn, said] = [0n, 0n, 0n]
   for (const attempt of attempts) {
     const arrived = arrivedOf(attempt)
     if (isOpen(attempt)) inDoubt += BigInt(attempt.amount)
@@ -196,12 +235,14 @@ export function totalsOf({ amount, forgotten = '0', attempts }: Settlement): Set
       denied += BigInt(attempt.amount) - arrived
     } else proven += arrived
     excess += excessOf(attempt)
+    withdrawn += BigInt(knownOf(attempt).withdrawn ?? 0)
     said += saidOf(attempt)
   }
-  const left = atLeastNothing(BigInt(amount) - proven - byWord - inDoubt)
+  const left = atLeastNothing(BigInt(amount) - proven - byWord - inDoubt - withdrawn)
   // What is said counts for what nothing else brings: it takes no money, and may be any number.
   const counted = atMost(said, left)
-  return { proven, byWord: byWord + counted, inDoubt, denied, excess, free: left - counted }
+  const free = left - counted
+  return { proven, byWord: byWord + counted, inDoubt, denied, excess, withdrawn, free }
 }
 
 const atLeastNothing = (amount: bigint) => (amount > 0n ? amount : 0n)
@@ -248,6 +289,15 @@ const byItsWord = 'by the word of the other side'
 
 function doubtsAbout(attempt: Attempt, said: bigint): readonly Doubt[] {
   const { reference, amount, reservedAt, outcome } = attempt
+  const withdrawn = () =>
+    'at' in outcome
+      ? doubt(
+          'withdrawn',
+          withdrawnOf(attempt),
+          outcome.at,
+          'did not arrive, and was debited by a word',
+        )
+      : []
   const doubt = (kind: Doubt['kind'], value: bigint, since: Instant, reason: string) =>
     value > 0n ? [{ kind, reference, amount: `${value}`, since, reason }] : []
   switch (outcome.state) {
@@ -259,10 +309,13 @@ function doubtsAbout(attempt: Attempt, said: bigint): readonly Doubt[] {
       return [
         ...doubt('excess', excessOf(attempt), outcome.at, 'proven after "never"'),
         ...doubt('by_word', said, outcome.at, `arrived ${byItsWord}, beyond what is proven`),
+        ...withdrawn(),
       ]
     case 'decided': {
       const decided = 'decided by an operator after "never"'
-      if (outcome.by !== 'sum') return doubt('excess', excessOf(attempt), outcome.at, decided)
+      if (outcome.by !== 'sum') {
+        return [...doubt('excess', excessOf(attempt), outcome.at, decided), ...withdrawn()]
+      }
       const arrived = BigInt(outcome.arrived)
       return [
         ...doubt('by_word', arrived, outcome.at, `arrived ${byItsWord}`),

@@ -224,7 +224,7 @@ describe('somebody who knows', () => {
     }
     const never = decideAttempt(excess, 'a', 'never', ada, start)
     expect(never).toMatchObject({ ok: false, refusal: 'attempt_decided' })
-    const confirmed = recordOf(decideAttempt(excess, 'a', 'confirmed', ada, start))
+    const confirmed = recordOf(decideAttempt(excess, 'a', 'corrected', ada, start))
     expect(listed(confirmed)).toEqual([])
     expect(outcomeIn(confirmed, 'a')).toMatchObject({ arrived: '250', who: 'ada' })
   })

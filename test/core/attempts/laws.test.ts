@@ -11,6 +11,7 @@ import {
   recordReply,
   reserveAttempt,
   type Settlement,
+  stopSettlement,
   totalsOf,
 } from '../../../src/entry-attempts.js'
 import { runs } from '../../support/runs.js'
@@ -242,8 +243,9 @@ type Word =
   | { readonly say: 'proven and more'; readonly at: number; readonly said: bigint }
   | { readonly say: 'sum'; readonly received: bigint }
   | { readonly say: 'found'; readonly found: readonly ('arrived' | 'never')[] }
-  | { readonly say: 'arrived' | 'never' | 'confirmed'; readonly at: number }
+  | { readonly say: 'arrived' | 'never' | 'confirmed' | 'corrected'; readonly at: number }
   | { readonly say: 'all arrived' | 'all never' }
+  | { readonly say: 'stop' }
 
 const at = fc.nat(3)
 const word: fc.Arbitrary<Word> = fc.oneof(
@@ -285,8 +287,12 @@ const word: fc.Arbitrary<Word> = fc.oneof(
   },
   {
     weight: 3,
-    arbitrary: fc.record({ say: fc.constantFrom('arrived', 'arrived', 'never', 'confirmed'), at }),
+    arbitrary: fc.record({
+      say: fc.constantFrom('arrived', 'arrived', 'never', 'confirmed', 'corrected'),
+      at,
+    }),
   },
+  { weight: 1, arbitrary: fc.constant({ say: 'stop' as const }) },
   { weight: 1, arbitrary: fc.record({ say: fc.constantFrom('all arrived', 'all never') }) },
 )
 
@@ -328,6 +334,8 @@ function after(settlement: Settlement, each: Word, now: number): Settlement {
       const evidence = { by: 'id', askedAt: now, attempts } as const
       return concludeFrom(settlement, evidence, marginMs, now).settlement
     }
+    case 'stop':
+      return stopSettlement(settlement, 'it is over', now)
     case 'all arrived':
     case 'all never': {
       const what = each.say === 'all arrived' ? 'arrived' : 'never'
@@ -350,14 +358,13 @@ test('an operator ends all doubts, and what is proven stays, whoever said what b
       const settlement = before.reduce((next, each, i) => after(next, each, start + i), ordered())
       let decided = settlement
       // First what is in doubt, then what is known by word.
-      const rounds = totalsOf(settlement).inDoubt > 0n ? 2 : 1
-      for (let round = 0; round < rounds; round += 1) {
-        const decision = decideByOperator(decided, { what, who: 'ada' }, start)
+      const rounds = totalsOf(settlement).inDoubt > 0n ? [what, what] : [what]
+      for (const each of [...rounds, 'corrected' as const]) {
+        const decision = decideByOperator(decided, { what: each, who: 'ada' }, start)
         if (!decision.ok) expect(decision.refusal).toBe('nothing_in_doubt')
         else decided = decision.record
       }
-      const doubts = doubtsOf(decided)
-      expect(doubts.filter(({ kind }) => what === 'arrived' || kind !== 'excess')).toEqual([])
+      expect(doubtsOf(decided)).toEqual([])
       const { proven } = totalsOf(decided)
       expect(proven).toBeGreaterThanOrEqual(totalsOf(settlement).proven)
       if (what === 'never') expect(proven).toBe(totalsOf(settlement).proven)
@@ -375,12 +382,140 @@ test('what arrived beyond the order is listed until somebody confirms it, whoeve
         const before = totalsOf(settlement)
         settlement = after(settlement, each, start + index)
         const { proven, byWord, inDoubt, excess } = totalsOf(settlement)
-        if (/^confirmed|^all/.test(each.say) && excess < before.excess) {
+        if (each.say === 'corrected' && excess < before.excess) {
           confirmed += before.excess - excess
         }
         expect(proven + byWord + inDoubt - 500n).toBeLessThanOrEqual(excess + confirmed)
         const listed = doubtsOf(settlement).filter(({ kind }) => kind === 'excess')
         expect(listed.reduce((sum, { amount: more }) => sum + BigInt(more), 0n)).toBe(excess)
+      }
+    }),
+    { numRuns: runs(20_000, 500) },
+  )
+})
+
+/** What happens at an honest receiver, of which a packet that is late may still arrive after it was decided. */
+type Event =
+  | {
+      readonly is: 'order'
+      readonly amount: bigint
+      readonly fate: 'arrives' | 'is lost' | 'is late'
+    }
+  | { readonly is: 'sum' }
+  | { readonly is: 'payment of others'; readonly amount: bigint }
+  | { readonly is: 'arrival of the late' }
+  | { readonly is: 'truth'; readonly at: number; readonly by: 'proof' | 'operator' }
+
+const told = fc.record({
+  is: fc.constant('truth' as const),
+  at: fc.nat(4),
+  by: fc.constantFrom('proof', 'operator'),
+})
+const event: fc.Arbitrary<Event> = fc.oneof(
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      is: fc.constant('order' as const),
+      amount: fc.constantFrom(100n, 250n, 250n),
+      fate: fc.constantFrom('arrives', 'is lost', 'is late'),
+    }),
+  },
+  { weight: 3, arbitrary: fc.constant({ is: 'sum' as const }) },
+  { weight: 1, arbitrary: fc.record({ is: fc.constant('payment of others' as const), amount }) },
+  { weight: 1, arbitrary: fc.constant({ is: 'arrival of the late' as const }) },
+  { weight: 3, arbitrary: told },
+)
+
+test('what is told about attempts explains each later sum, whoever tells it, in any order', () => {
+  const property = fc.property(
+    fc.array(event, { maxLength: 12 }),
+    fc.shuffledSubarray([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11], { minLength: 12 }),
+    fc.array(fc.constantFrom('proof', 'operator'), { minLength: 12, maxLength: 12 }),
+    fc.constantFrom('arrives', 'is lost'),
+    (events, order, ways, last) => {
+      let settlement = { ...openSettlement({ amount: 10_000n, now: start }), base: '500' }
+      let now = start
+      let [othersPaid, cameLate] = [0n, 0n]
+      const fates: { amount: bigint; fate: string }[] = []
+      const take = (decision: { readonly ok: boolean; readonly record?: Settlement }) => {
+        settlement = { base: '500', ...(decision.record ?? settlement) }
+      }
+      const send = (each: { amount: bigint; fate: string }) => {
+        const attempt = { reference: `${fates.length}`, amount: each.amount, notAfter: now }
+        take(reserveAttempt(settlement, attempt, 1_000_000n, now))
+        fates.push({ ...each })
+      }
+      const sum = () => {
+        const arrived = fates.filter(({ fate }) => fate === 'arrives')
+        const received = arrived.reduce((all, each) => all + each.amount, 500n + othersPaid)
+        now += marginMs
+        take({
+          ok: true,
+          record: concludeFrom(settlement, { by: 'sum', askedAt: now, received }, marginMs, now)
+            .settlement,
+        })
+      }
+      const arriveLate = () => {
+        for (const each of fates.filter(({ fate }) => fate === 'is late')) {
+          each.fate = 'arrives'
+          if (settlement.decisionCount > 1) cameLate += each.amount
+        }
+      }
+      const tell = (at: number, by: string) => {
+        const { fate } = fates[at] ?? {}
+        if (fate === undefined || fate === 'is late') return
+        if (fate === 'arrives' && by === 'proof') {
+          take(recordReply(settlement, `${at}`, { outcome: 'proven' }, now))
+        } else {
+          const what = fate === 'arrives' ? 'arrived' : 'never'
+          take(decideAttempt(settlement, `${at}`, what, ada, now))
+        }
+      }
+      for (const each of events) {
+        if (each.is === 'order') send(each)
+        if (each.is === 'sum') sum()
+        if (each.is === 'payment of others') othersPaid += each.amount
+        if (each.is === 'arrival of the late') arriveLate()
+        if (each.is === 'truth') tell(each.at, each.by)
+      }
+      arriveLate()
+      for (const at of order) tell(at, ways[at] ?? 'proof')
+      const { proven: before } = totalsOf(settlement)
+      const arrived = fates.filter(({ fate }) => fate === 'arrives')
+      expect(before).toBe(arrived.reduce((all, each) => all + each.amount, 0n))
+      // A sum hides no order, and shows of one that is lost what others have paid, or what came late, at most.
+      send({ amount: 250n, fate: last })
+      sum()
+      const { proven, byWord, inDoubt } = totalsOf(settlement)
+      expect([proven, inDoubt]).toEqual([before, 0n])
+      if (last === 'arrives') expect(byWord).toBe(250n)
+      else expect(byWord).toBeLessThanOrEqual(othersPaid + cameLate)
+    },
+  )
+  fc.assert(property, { numRuns: runs(40_000, 1_000) })
+})
+
+test('what counts once nothing more is sent stays, or is listed until it is corrected, whoever says what', () => {
+  const listedIn = (settlement: Settlement) =>
+    doubtsOf(settlement)
+      .filter(({ kind }) => kind === 'withdrawn')
+      .reduce((sum, { amount: part }) => sum + BigInt(part), 0n)
+  fc.assert(
+    fc.property(words, (said) => {
+      let settlement = ordered()
+      let debited: bigint | undefined
+      let corrected = 0n
+      for (const [index, each] of said.entries()) {
+        const before = settlement
+        settlement = after(settlement, each, start + index)
+        const { proven, byWord, inDoubt, withdrawn, free } = totalsOf(settlement)
+        if (each.say === 'corrected') corrected += listedIn(before) - listedIn(settlement)
+        const counted = proven + byWord + withdrawn
+        if (debited !== undefined) expect(counted).toBeGreaterThanOrEqual(debited)
+        const isEnded = settlement.stopped !== undefined || (inDoubt === 0n && free === 0n)
+        if (isEnded) debited = counted
+        // A proof that comes after the correction ends it, and is listed as `excess`.
+        expect(withdrawn - listedIn(settlement)).toBeLessThanOrEqual(corrected)
       }
     }),
     { numRuns: runs(20_000, 500) },

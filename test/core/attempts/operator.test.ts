@@ -6,6 +6,7 @@ import {
   recordReply,
   reserveAttempt,
   type Settlement,
+  stopSettlement,
   totalsOf,
 } from '../../../src/entry-attempts.js'
 import {
@@ -22,12 +23,19 @@ import {
 
 const now = start + 1
 
-const decide = (settlement: Settlement, what: 'arrived' | 'never', reference?: string) => {
+const decide = (
+  settlement: Settlement,
+  what: 'arrived' | 'never' | 'corrected',
+  reference?: string,
+) => {
   const one = reference === undefined ? {} : { reference }
   return decideByOperator(settlement, { what, who: 'ada', ...one }, now)
 }
-const decided = (settlement: Settlement, what: 'arrived' | 'never', reference?: string) =>
-  recordOf(decide(settlement, what, reference))
+const decided = (
+  settlement: Settlement,
+  what: 'arrived' | 'never' | 'corrected',
+  reference?: string,
+) => recordOf(decide(settlement, what, reference))
 
 /** Whether something more may be sent. */
 const isSending = (settlement: Settlement) =>
@@ -88,7 +96,7 @@ describe('an operator decides', () => {
   test('what is known by word alone: its amounts stay if it arrived', () => {
     const after = decided(byWord, 'arrived')
     expect(totalsOf(after)).toMatchObject({ proven: 500n, byWord: 0n, denied: 0n, free: 500n })
-    const outcome = { state: 'decided', at: now, by: 'operator', who: 'ada' }
+    const outcome = { state: 'decided', at: now, by: 'operator', who: 'ada', decision: 1 }
     expect(outcomeIn(after, 'b')).toEqual({ ...outcome, arrived: '250' })
     expect(outcomeIn(after, 'c')).toEqual({ ...outcome, arrived: '0' })
     expect(doubtsOf(after)).toEqual([])
@@ -107,9 +115,10 @@ describe('an operator decides', () => {
     expect(totalsOf(decided(settlement, 'never'))).toMatchObject({ proven: 500n, byWord: 0n })
   })
 
-  test('that what came after "never" arrived, which ends the doubt', () => {
+  test('that an account has what came after "never", which ends the doubt', () => {
     expect(totalsOf(excess)).toMatchObject({ proven: 250n, excess: 250n })
-    const after = decided(excess, 'arrived')
+    expect(decide(excess, 'arrived')).toMatchObject({ refusal: 'nothing_in_doubt' })
+    const after = decided(excess, 'corrected')
     expect(totalsOf(after)).toMatchObject({ proven: 250n, excess: 0n })
     expect(outcomeIn(after, 'a')).toEqual({
       state: 'proven',
@@ -124,7 +133,8 @@ describe('an operator decides', () => {
     const closed = attempted(opened(), { a: lost })
     const never = recordOf(decideAttempt(closed, 'a', 'never', { by: 'close' }, start))
     const saying = { outcome: 'proven', said: 100n } as const
-    const after = decided(recordOf(recordReply(never, 'a', saying, start)), 'arrived')
+    const arrived = decided(recordOf(recordReply(never, 'a', saying, start)), 'arrived')
+    const after = decided(arrived, 'corrected')
     expect(totalsOf(after)).toMatchObject({ proven: 350n, byWord: 0n, excess: 0n })
     expect(doubtsOf(after)).toEqual([])
   })
@@ -138,14 +148,70 @@ describe('an operator decides', () => {
   })
 })
 
+describe('what was debited by word, and is decided never to have arrived once all was brought,', () => {
+  const all = attempted(opened(500n), { a: lost }, { amount: 1_000n })
+  const ended = afterSum(all, 1_500n, 0).settlement
+  const withdrawn = decided(ended, 'never')
+  const listed = (settlement: Settlement) =>
+    doubtsOf(settlement).map(({ kind, amount }) => [kind, amount])
+
+  test('is listed until the account of the payer was corrected, and stays debited', () => {
+    expect(listed(withdrawn)).toEqual([['withdrawn', '1000']])
+    expect(totalsOf(withdrawn)).toMatchObject({
+      proven: 0n,
+      byWord: 0n,
+      withdrawn: 1_000n,
+      free: 0n,
+    })
+    const after = decided(withdrawn, 'corrected')
+    expect(listed(after)).toEqual([])
+    expect(totalsOf(after)).toMatchObject({ withdrawn: 1_000n, free: 0n })
+    expect(decide(after, 'corrected')).toMatchObject({ refusal: 'nothing_in_doubt' })
+    expect(decide(after, 'corrected', 'a')).toMatchObject({ ok: true, outcome: 'unchanged' })
+  })
+
+  test('is right as it is if a proof comes after all, or else arrived after the correction', () => {
+    const proof = (settlement: Settlement) => recordOf(recordReply(settlement, 'a', proven, now))
+    expect(listed(proof(withdrawn))).toEqual([])
+    const after = proof(decided(withdrawn, 'corrected'))
+    expect(listed(after)).toEqual([['excess', '1000']])
+    expect(totalsOf(after)).toMatchObject({ proven: 1_000n, withdrawn: 0n })
+  })
+
+  test('is what another attempt of the same decision brought, if that is proven', () => {
+    const two = attempted(opened(500n), { a: lost, b: lost }, { amount: 500n })
+    const one = stopSettlement(afterSum(two, 1_000n, overMs).settlement, 'it is over', now)
+    const never = decided(one, 'never', 'a')
+    expect(listed(never)).toEqual([
+      ['withdrawn', '500'],
+      ['denied', '500'],
+    ])
+    expect(listed(recordOf(recordReply(never, 'b', proven, now)))).toEqual([])
+  })
+
+  test('is listed if a receipt shows less than a sum', () => {
+    const part = { outcome: 'proven', arrived: 400n } as const
+    const after = recordOf(recordReply(ended, 'a', part, now))
+    expect(listed(after)).toEqual([['withdrawn', '600']])
+    expect(totalsOf(after)).toMatchObject({ proven: 400n, withdrawn: 600n, free: 0n })
+  })
+
+  test('makes room for nothing else that was said', () => {
+    const saying = { outcome: 'proven', said: 750n } as const
+    const both = attempted(opened(), { a: saying, b: saying }, { amount: 100n })
+    const never = decided(both, 'never', 'a')
+    expect(listed(never)).toEqual([
+      ['withdrawn', '750'],
+      ['by_word', '50'],
+    ])
+  })
+})
+
 describe('after the decision of an operator', () => {
   test('money that was all brought and is free again is not sent again', () => {
     const all = attempted(opened(500n), { a: lost }, { amount: 1_000n })
     const ended = afterSum(all, 1_500n, 0).settlement
-    const after = decided(ended, 'never')
-    expect(totalsOf(after).free).toBe(1_000n)
-    expect(isSending(after)).toBe(false)
-    expect(after.stopped).toEqual({ at: now, reason: 'decided by ada' })
+    expect(isSending(decided(ended, 'never'))).toBe(false)
   })
 
   test('nothing stops if nothing is free', () => {

@@ -413,10 +413,10 @@ describe('somebody who knows decides', () => {
     const arrived = recordOf(decideAttempt(closed, 'a', 'arrived', operator, start))
     expect(totalsOf(arrived)).toMatchObject({ proven: 250n, excess: 250n, free: 750n })
     expect(doubtsOf(arrived)).toMatchObject([{ kind: 'excess', amount: '250' }])
-    // A proof changes nothing about that, and a second decision confirms it.
+    // A proof changes nothing about that, and a second decision ends it.
     const still = recordOf(recordReply(arrived, 'a', proven, start))
     expect(totalsOf(still)).toMatchObject({ proven: 250n, excess: 250n })
-    const decision = { what: 'arrived', who: 'ada' } as const
+    const decision = { what: 'corrected', who: 'ada' } as const
     const confirmed = recordOf(decideByOperator(still, decision, start))
     expect(totalsOf(confirmed)).toMatchObject({ proven: 250n, excess: 0n })
     expect(doubtsOf(confirmed)).toEqual([])

@@ -74,7 +74,15 @@ function ownLoop(settleWith: (send: () => Promise<Reply>) => Promise<bigint>): A
             reason: 'no reply',
           }))
         })
-        const totals = { proven: 0n, byWord: 0n, inDoubt: 0n, denied: 0n, excess: 0n, free: 0n }
+        const totals = {
+          proven: 0n,
+          byWord: 0n,
+          inDoubt: 0n,
+          denied: 0n,
+          excess: 0n,
+          withdrawn: 0n,
+          free: 0n,
+        }
         return { state: 'ended', arrived, inDoubt: 0n, totals }
       },
       async *inDoubt() {},
