@@ -45,6 +45,7 @@ export {
 } from './sender.js'
 export { type PaymentSender, paymentSender } from './sending.js'
 export {
+  type EndedPayment,
   memorySendingBook,
   type Route,
   type Sending,

@@ -12,6 +12,18 @@ export interface Route {
   readonly sharedSecret: string
 }
 
+/** What the record of a payment that has ended says of the payer's account. */
+export interface EndedPayment
+  extends Pick<
+    OutgoingPaymentView,
+    'debitAmount' | 'receiveAmount' | 'sentAmount' | 'deliveredAmount'
+  > {
+  /** The part of `sentAmount` that is in doubt. Absent without one, and once it is decided. */
+  readonly inDoubt?: OutgoingPaymentView['inDoubt']
+  /** What the payer's account was debited more since then, negative for less: an operator has corrected it. */
+  readonly corrected?: string
+}
+
 /** What is recorded of a payment that is sent. It is plain JSON. */
 export interface Sending {
   /** Absent before the receiver could be read. */
@@ -31,13 +43,8 @@ export interface Sending {
   readonly received?: string
   /** Present while nothing gets through and nothing is decided: since when, and how often it was tried. */
   readonly waiting?: { readonly since: number; readonly tries: number }
-  /**
-   * Present if the payer was debited something else than what is due: the amounts of the payment, and what its record
-   * debits for it or, once an operator has corrected it, what the payer's account was debited.
-   */
-  readonly ended?: Pick<OutgoingPaymentView, 'debitAmount' | 'receiveAmount' | 'sentAmount'> & {
-    readonly isCorrected?: true
-  }
+  /** Present once the payment has ended, while its payer may have to be told: what its record debits. */
+  readonly ended?: EndedPayment
 }
 
 /**

@@ -1,17 +1,19 @@
-import type { HostResult, ResourceServices } from 'open-payments-server'
+import type { HostResult, OutgoingPaymentView, ResourceServices } from 'open-payments-server'
 import { decideAttempt, recordReply, type Settlement } from 'open-payments-server/attempts'
 import { type PacketBook, recoverAfterMs } from './book.js'
 import { aligned } from './packet-record.js'
 import type { Sending, SendingBook } from './sending-book.js'
 import {
+  compared,
   doubtIn,
+  doubtOf,
   doubtsIn,
   explainedIn,
   isListed,
   mismatchIn,
   repeatedIn,
   type SendingInDoubt,
-  withDue,
+  withEnd,
 } from './sending-end.js'
 import { type Statement, statedFor } from './statement.js'
 
@@ -22,9 +24,10 @@ import { type Statement, statedFor } from './statement.js'
  *   receiver or the peer alone, whose amounts `arrived` confirms.
  *   A packet that was denied, and is decided by its `reference` to have arrived, is listed as `excess`: another packet
  *   may have brought its amount again.
- *   If less is due now than the payer was debited, that is listed as `mismatch`.
+ *   If less is due now than the payer was debited, that is listed as `mismatch`, and what the payment has in doubt as
+ *   `decideDoubt`.
  * - `corrected`: the payer's account has what is due for what has arrived, and the peers agree on what was repeated, so
- *   neither `mismatch` nor `excess` nor `repeated` is listed any more.
+ *   neither `mismatch` nor `excess` nor `repeated` is listed any more, nor `decideDoubt` once that was called.
  */
 export type SendingDecision =
   | {
@@ -60,6 +63,8 @@ export type SendingRefusal =
   | 'nothing_in_doubt'
   | 'attempt_unknown'
   | 'attempt_decided'
+  /** The payment is still in doubt: call `outgoingPayments.decideDoubt` with what is listed. */
+  | 'payment_in_doubt'
   /** The statement is of a peer over which the payment was not sent. */
   | 'other_peer'
 
@@ -94,14 +99,14 @@ export async function decideSending(
     return refused('payment_unknown', `no packets of ${paymentId} are recorded`)
   }
   const overtaken = refused('payment_taken_over', `another decision about ${paymentId} is made`)
-  const decided = await decidedIn(ports, sending, decision)
+  const decided = await decidedIn(ports, sending, decision, payment)
   if (!decided.ok && decided.refusal !== 'nothing_in_doubt') return decided
-  let next = decided.ok ? withOthers(sending, decided.sending) : sending
+  let next = compared(decided.ok ? withOthers(sending, decided.sending) : sending, payment)
   if (!(await sendings.write(paymentId, writer, next, true))) return overtaken
   if (peer !== undefined) {
     next = { ...next, settlement: await aligned(book, peer, next.settlement, now()) }
   }
-  next = withDue(next, payment)
+  next = compared(next, payment)
   if (!isListed(next)) await sendings.forget(paymentId, writer)
   else if (!(await sendings.write(paymentId, writer, next, true))) return overtaken
   if (!decided.ok) return decided
@@ -116,11 +121,16 @@ function withOthers({ settlement, received }: Sending, next: Sending): Sending {
   return { ...next, received: `${BigInt(received) - less}` }
 }
 
-async function decidedIn(ports: Ports, sending: Sending, decision: SendingDecision) {
+async function decidedIn(
+  ports: Ports,
+  sending: Sending,
+  decision: SendingDecision,
+  payment: OutgoingPaymentView | undefined,
+) {
   const who = decision.who.replace(/[\p{Cc}"\\]/gu, ' ').slice(0, whoMax)
   switch (decision.what) {
     case 'corrected':
-      return corrected(sending, { by: 'operator', who }, ports.now())
+      return corrected(sending, payment, { by: 'operator', who }, ports.now())
     case 'stated':
       return stated(ports, sending, { who, peer: decision.peer, statement: decision.statement })
     default: {
@@ -209,22 +219,39 @@ function byOperator(
   return { ok: true, changed, sending: { ...sending, settlement } } as const
 }
 
-function corrected(sending: Sending, operator: Operator, now: number) {
-  const { received: _received, ...rest } = sending
-  const settlement = withoutExcess(sending.settlement, operator, now)
-  const due = mismatchIn(sending)?.due
-  const changed = due !== undefined || settlement !== sending.settlement || repeatedIn(sending) > 0n
-  if (!changed) return refused('nothing_in_doubt', 'nothing of the payment was to be corrected')
-  const ended = sending.ended &&
-    due && { ended: { ...sending.ended, sentAmount: due, isCorrected: true as const } }
-  return { ok: true, changed, sending: { ...rest, settlement, ...ended } } as const
+function corrected(
+  sending: Sending,
+  payment: OutgoingPaymentView | undefined,
+  operator: Operator,
+  now: number,
+) {
+  const isPending = doubtOf(sending) !== undefined
+  if (isPending && payment?.inDoubt !== undefined) {
+    return refused('payment_in_doubt', 'decideDoubt was not called for the payment')
+  }
+  const { received: _received, ...ended } = withEnd(sending, payment)
+  const next = { ...ended, settlement: withoutExcess(sending.settlement, operator, now) }
+  const isDue = mismatchIn(sending) !== undefined || next.settlement !== sending.settlement
+  if (!isPending && !isDue && repeatedIn(sending) === 0n) {
+    return refused('nothing_in_doubt', 'nothing of the payment was to be corrected')
+  }
+  return { ok: true, changed: true, sending: isDue ? withCorrection(next) : next } as const
+}
+
+/** The payer's account has what is due, or somebody bears the difference. */
+function withCorrection(sending: Sending): Sending {
+  const { ended } = sending
+  const { debited, due } = mismatchIn(sending) ?? {}
+  if (ended === undefined || debited === undefined || due === undefined) return sending
+  const more = BigInt(due.value) - BigInt(debited.value)
+  return { ...sending, ended: { ...ended, corrected: `${BigInt(ended.corrected ?? 0) + more}` } }
 }
 
 function withoutExcess(settlement: Settlement, operator: Operator, now: number): Settlement {
   let next = settlement
   for (const { kind, reference } of doubtsIn(settlement)) {
     if (kind !== 'excess') continue
-    next = decisionOr(next, decideAttempt(next, reference, 'confirmed', operator, now))
+    next = decisionOr(next, decideAttempt(next, reference, 'corrected', operator, now))
   }
   return next
 }

@@ -9,7 +9,8 @@ import {
   totalsAt,
   totalsOf,
 } from 'open-payments-server/attempts'
-import type { Sending, SendingBook } from './sending-book.js'
+import { least } from './rates.js'
+import type { EndedPayment, Sending, SendingBook } from './sending-book.js'
 
 /** A payment whose packets an operator should know about. */
 export interface SendingInDoubt {
@@ -33,10 +34,15 @@ export interface SendingInDoubt {
   readonly repeated?: bigint
   /**
    * Present if the payer was debited something else than what is due for what has arrived or is in doubt: somebody else
-   * has ended the payment, or what was debited by a word was decided never to have arrived. Then `debited` is without
-   * what the record of the payment has in doubt.
+   * has ended the payment, or what was debited by a word was decided never to have arrived. Both are without what the
+   * record of the payment has in doubt.
    */
   readonly mismatch?: { readonly debited: Amount; readonly due: Amount }
+  /**
+   * The argument of `outgoingPayments.decideDoubt`. Present once every packet of a payment that ended with a part in
+   * doubt is decided, until you have called that and decide `corrected`.
+   */
+  readonly decideDoubt?: Parameters<ResourceServices['outgoingPayments']['decideDoubt']>[1]
 }
 
 /** What ends a payment: the record of its packets, by its writer. */
@@ -117,26 +123,25 @@ async function keepListed(
   if (!(await sendings.write(paymentId, writer, sending, true))) throw takenOver(paymentId)
 }
 
-function compared(sending: Sending, payment: OutgoingPaymentView | undefined): Sending {
-  // The record of the payment does not have what an operator has corrected in the payer's account.
-  if (payment === undefined || sending.ended?.isCorrected) return sending
-  const { debitAmount, receiveAmount, sentAmount } = payment
-  const next = { ...sending, ended: { debitAmount, receiveAmount, sentAmount } }
-  return mismatchIn(next) === undefined ? sending : next
+/** Notes what the record of a payment that has ended debits, if that is not what is due, or may not stay so. */
+export function compared(sending: Sending, payment: OutgoingPaymentView | undefined): Sending {
+  const next = withEnd(sending, payment)
+  const isDue = mismatchIn(next) !== undefined || doubtOf(next) !== undefined
+  if (isDue || next.ended?.corrected !== undefined) return next
+  const { ended: _ended, ...rest } = next
+  return rest
 }
 
-/**
- * What was decided never to have arrived after the payment had ended is due to the payer. What was in doubt when it
- * ended is not compared: the record of the payment lists it, until `decideDoubt` refunds what did not arrive of it.
- */
-export function withDue(sending: Sending, payment: OutgoingPaymentView | undefined): Sending {
-  if (payment === undefined || sending.ended !== undefined) return sending
-  const { debitAmount, receiveAmount, sentAmount, inDoubt } = payment
-  const known = BigInt(sentAmount.value) - BigInt(inDoubt?.amount.value ?? 0)
-  const debited = { ...sentAmount, value: `${known}` }
-  const next = { ...sending, ended: { debitAmount, receiveAmount, sentAmount: debited } }
-  const due = mismatchIn(next)?.due
-  return due !== undefined && BigInt(due.value) < known ? next : sending
+export function withEnd(sending: Sending, payment: OutgoingPaymentView | undefined): Sending {
+  if (payment === undefined) return sending
+  const { debitAmount, receiveAmount, sentAmount, deliveredAmount, inDoubt } = payment
+  const corrected = sending.ended?.corrected
+  const ended = {
+    ...{ debitAmount, receiveAmount, sentAmount, deliveredAmount },
+    ...(inDoubt !== undefined && { inDoubt }),
+    ...(corrected !== undefined && { corrected }),
+  }
+  return { ...sending, ended }
 }
 
 export function takenOver(paymentId: string): Error {
@@ -148,6 +153,7 @@ export function isListed(sending: Sending): boolean {
   return (
     doubtsIn(sending.settlement).length > 0 ||
     mismatchIn(sending) !== undefined ||
+    doubtOf(sending) !== undefined ||
     repeatedIn(sending) > 0n
   )
 }
@@ -179,7 +185,9 @@ export function doubtsIn(settlement: Settlement): readonly Doubt[] {
     const reason = 'closed by the peer'
     return isClosed ? [{ kind: 'denied', reference, amount, since: outcome.at, reason }] : []
   })
-  return [...doubtsOf(settlement), ...closed].sort((a, b) => a.since - b.since)
+  // What is withdrawn is the mismatch, in the asset of the payer.
+  const doubts = doubtsOf(settlement).filter(({ kind }) => kind !== 'withdrawn')
+  return [...doubts, ...closed].sort((a, b) => a.since - b.since)
 }
 
 /** Returns all payments with something that an operator should know. */
@@ -217,6 +225,7 @@ export function doubtIn(paymentId: string, sending: Sending): SendingInDoubt {
     doubts.filter(({ kind }) => kind !== 'denied').map(({ reference }) => reference),
   )
   const mismatch = mismatchIn(sending)
+  const decideDoubt = doubtOf(sending)
   const repeated = repeatedIn(sending)
   return {
     paymentId,
@@ -226,13 +235,44 @@ export function doubtIn(paymentId: string, sending: Sending): SendingInDoubt {
     denied: amountOf([...references].filter((each) => !counted.has(each))),
     ...(repeated > 0n && { repeated }),
     ...(mismatch !== undefined && { mismatch }),
+    ...(decideDoubt !== undefined && { decideDoubt }),
   }
 }
 
 /** Returns what the payer's account was debited, and what is due for the packets, if they differ. */
 export function mismatchIn({ settlement, ended }: Sending): SendingInDoubt['mismatch'] {
   if (ended === undefined) return undefined
+  const { proven, byWord, inDoubt, excess } = totalsOf(settlement)
+  const arrived = ended.inDoubt === undefined ? proven + byWord + inDoubt : proven + byWord
+  const debited = debitedIn(ended) - BigInt(ended.inDoubt?.amount.value ?? 0)
+  const due = dueFor(ended, arrived)
+  // What is listed as `excess` may have been debited or not. What is in doubt covers what arrives of it.
+  const lowest = ended.inDoubt === undefined ? dueFor(ended, arrived - excess) : 0n
+  if (debited >= lowest && debited <= due) return undefined
+  const of = (value: bigint) => ({ ...ended.debitAmount, value: `${value}` })
+  return { debited: of(debited), due: of(debited > due ? due : lowest) }
+}
+
+function debitedIn({ sentAmount, corrected = '0' }: EndedPayment): bigint {
+  return BigInt(sentAmount.value) + BigInt(corrected)
+}
+
+function dueFor(ended: EndedPayment, arrived: bigint): bigint {
+  return BigInt(totalsAt(ended, arrived).sentAmount.value)
+}
+
+/** Returns how the part in doubt of a payment is to be decided, once every packet is. */
+export function doubtOf({ settlement, ended }: Sending): SendingInDoubt['decideDoubt'] {
   const { proven, byWord, inDoubt } = totalsOf(settlement)
-  const due = totalsAt(ended, proven + byWord + inDoubt).sentAmount
-  return due.value === ended.sentAmount.value ? undefined : { debited: ended.sentAmount, due }
+  if (ended?.inDoubt === undefined || inDoubt > 0n) return undefined
+  const { decidedBy } = ended.inDoubt
+  const { sentAmount, deliveredAmount } = totalsAt(ended, proven + byWord)
+  const over = debitedIn(ended) - BigInt(sentAmount.value)
+  const refunded = over > 0n ? least(over, BigInt(ended.inDoubt.amount.value)) : 0n
+  const delivered = least(BigInt(deliveredAmount.value), BigInt(ended.deliveredAmount.value))
+  return {
+    refunded: { ...ended.debitAmount, value: `${refunded}` },
+    deliveredAmount: { ...deliveredAmount, value: `${delivered}` },
+    ...(decidedBy !== undefined && { decidedBy }),
+  }
 }

@@ -18,7 +18,7 @@ export interface PaymentSender {
   inDoubt(): AsyncIterable<SendingInDoubt>
   /**
    * Decides, by an operator who knows, what became of packets of a payment that has ended, in the record of the payment
-   * and in the book. The refund of what never arrived is yours: see `outgoingPayments.decideDoubt`.
+   * and in the book. The refund of what never arrived is yours: it is listed as `decideDoubt` or `mismatch`.
    */
   decide(paymentId: string, decision: SendingDecision): Promise<SendingDecided>
 }

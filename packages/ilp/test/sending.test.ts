@@ -182,7 +182,7 @@ describe.each([
     // An operator compares the books, and decides.
     const { sender } = link.process([])
     const decision = { what: 'never', who: 'ada' } as const
-    expect(await sender.decide(link.id, decision)).toEqual({ ok: true, changed: true })
+    expect(await sender.decide(link.id, decision)).toMatchObject({ ok: true, changed: true })
     const decided = await link.state()
     expect([decided.inDoubt, decided.owing - decided.owed]).toEqual([0n, 0n])
   })
@@ -529,13 +529,39 @@ describe('an operator', () => {
     expect(await sender.decide(link.id, never)).toMatchObject({ refusal: 'payment_unknown' })
   })
 
-  test('who decides what was in doubt is told nothing that `decideDoubt` refunds', async () => {
+  test('who decides what was in doubt is told how to decide the payment, until that is done', async () => {
     const link = await open({ isOurs: false })
     await link.process([ok, { how: 'is lost' }], () => link.beUnreadable(1_000)).run()
-    const { recordedDoubt } = await finish(link)
+    const { debited, recordedDoubt } = await finish(link)
     expect(recordedDoubt).toBeGreaterThan(0n)
-    const decided = await link.process([]).sender.decide(link.id, never)
-    expect(decided).toEqual({ ok: true, changed: true })
+    const { sender } = link.process([])
+    const corrected = { what: 'corrected', who: 'ada' } as const
+    expect(await sender.decide(link.id, corrected)).toMatchObject({ refusal: 'nothing_in_doubt' })
+    expect(await sender.decide(link.id, never)).toMatchObject({ ok: true })
+    expect(await sender.decide(link.id, corrected)).toMatchObject({ refusal: 'payment_in_doubt' })
+    const [{ decideDoubt } = { decideDoubt: undefined }] = await listOf(sender)
+    if (decideDoubt === undefined) throw new Error('it is not listed')
+    const { outgoingPayments } = link
+    expect(await outgoingPayments.decideDoubt(link.id, decideDoubt)).toMatchObject({ ok: true })
+    const end = await link.state()
+    expect(end.debited).toBe(debited - recordedDoubt)
+    expect(await sender.decide(link.id, corrected)).toEqual({ ok: true, changed: true })
+    expect([end.debited, await listOf(sender)]).toEqual([end.arrived, []])
+  })
+
+  test('who has decided the payment before its packets is told what that has left', async () => {
+    const link = await open({ isOurs: false })
+    await link.process([ok, { how: 'its reply is lost' }], () => link.beUnreadable(1_000)).run()
+    const { recordedDoubt, arrived } = await finish(link)
+    const refunded = { ...usd, value: `${recordedDoubt}` }
+    const decided = { refunded, decidedBy: 'attempts' } as const
+    expect(await link.outgoingPayments.decideDoubt(link.id, decided)).toMatchObject({ ok: true })
+    const { sender } = link.process([])
+    await sender.decide(link.id, { what: 'arrived', who: 'ada' })
+    const { debited } = await link.state()
+    expect(await listOf(sender)).toMatchObject([
+      { mismatch: { debited: { value: `${debited}` }, due: { value: `${arrived}` } } },
+    ])
   })
 
   test('who confirms that it arrived leaves the book as it is', async () => {

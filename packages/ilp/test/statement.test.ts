@@ -127,11 +127,26 @@ describe.each([
           statement: before.there,
         } as const
         const decided = await sender.decide(link.id, decision)
-        if (listed.length > 0) expect(decided).toEqual({ ok: true, changed: true })
+        if (listed.length > 0) expect(decided).toMatchObject({ ok: true, changed: true })
         expect((await stated(link)).differences).toEqual([])
         const after = await link.state()
         expect(after).toMatchObject({ inDoubt: 0n, byWord: 0n, denied: 0n, difference: 0n })
         expect([after.owing, after.owed]).toEqual([arrived * cent, arrived * cent])
+        // Each call is made twice: a process may be killed after it.
+        const { outgoingPayments } = link
+        for (const isFirst of [true, false]) {
+          for await (const { decideDoubt } of sender.inDoubt()) {
+            if (decideDoubt === undefined) continue
+            const done = await outgoingPayments.decideDoubt(link.id, decideDoubt)
+            expect(done).toMatchObject({ ok: true, changed: isFirst })
+          }
+        }
+        for (const _ of [1, 2]) {
+          const next = await sender.decide(link.id, { what: 'corrected', who: 'ada' })
+          if (next.ok) expect(next).toEqual({ ok: true, changed: true })
+        }
+        for await (const left of sender.inDoubt()) expect(left).toBeUndefined()
+        expect(await link.state()).toMatchObject({ debited: arrived, recordedDoubt: 0n })
       }),
       { numRuns: runs(all, short), examples: isLong ? [...examples] : examples.slice(0, short) },
     )
@@ -152,7 +167,7 @@ test('a statement that lacks what its wallet has credited is found by the next o
     statement: { ...there, packets },
   } as const
   const { sender } = link.process([])
-  expect(await sender.decide(link.id, decision)).toEqual({ ok: true, changed: true })
+  expect(await sender.decide(link.id, decision)).toMatchObject({ ok: true, changed: true })
   const { differences } = await stated(link)
   expect(differences.map(({ condition }) => condition)).toEqual(conditions.toSorted())
   const { owing, owed } = await link.state()
