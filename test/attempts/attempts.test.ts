@@ -290,7 +290,11 @@ describe('an operator', () => {
       expect(settled).toMatchObject({ state: 'ended', totals: { byWord: 1_000n, proven: 0n } })
       await driver.decide('payment-1', what, 'ada')
       const totals = { proven, byWord: 0n, inDoubt: 0n }
-      expect(await driver.get('payment-1')).toMatchObject({ totals, doubts: [] })
+      const withdrawn = { kind: 'withdrawn', amount: '1000' }
+      const doubts = what === 'never' ? [withdrawn] : []
+      expect(await driver.get('payment-1')).toMatchObject({ totals, doubts })
+      await driver.decide('payment-1', 'corrected', 'ada')
+      expect(await all(driver.inDoubt())).toEqual([])
     }
   })
 
