@@ -1,4 +1,9 @@
-import type { Amount, OutgoingPaymentView, ResourceServices } from 'open-payments-server'
+import type {
+  Amount,
+  DoubtDecision,
+  OutgoingPaymentView,
+  ResourceServices,
+} from 'open-payments-server'
 import {
   type Doubt,
   doubtsOf,
@@ -42,7 +47,7 @@ export interface SendingInDoubt {
    * The argument of `outgoingPayments.decideDoubt`. Present once every packet of a payment that ended with a part in
    * doubt is decided, until you have called that and decide `corrected`.
    */
-  readonly decideDoubt?: Parameters<ResourceServices['outgoingPayments']['decideDoubt']>[1]
+  readonly decideDoubt?: DoubtDecision
 }
 
 /** What ends a payment: the record of its packets, by its writer. */
