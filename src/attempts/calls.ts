@@ -51,7 +51,7 @@ export function callsOf<Request extends SettleRequest>({
         if (!isAnswer(answer, evidence)) {
           throw new HostAnswerError('ask', `must resolve to evidence by ${evidence}`)
         }
-        if (answer.by === 'id') return { ...answer, askedAt: now }
+        if (answer.by === 'id') return { ...withShortReasons(answer), askedAt: now }
         return { ...answer, askedAt: Math.min(now, answer.askedAt ?? now) }
       } catch (error) {
         await failed(error)
@@ -97,6 +97,14 @@ function withShortReason(reply: Reply): Reply {
   return { ...reply, reason: reply.reason.slice(0, reasonLengthMax) }
 }
 
+function withShortReasons<Found extends Answer & { readonly by: 'id' }>(answer: Found): Found {
+  const short = Object.entries(answer.attempts).map(([reference, each]) => {
+    if (each.found !== 'refused') return [reference, each] as const
+    return [reference, { ...each, reason: each.reason.slice(0, reasonLengthMax) }] as const
+  })
+  return { ...answer, attempts: Object.fromEntries(short) }
+}
+
 function isReply(value: unknown): value is Reply {
   const { outcome, arrived, reason, retryAt } = Object(value) as Record<string, unknown>
   if (outcome === 'proven') return isAmount(arrived)
@@ -119,7 +127,8 @@ function isAnswer(value: Answer, evidence: Evidence['by']): boolean {
   if (typeof attempts !== 'object' || attempts === null) return false
   return Object.values(attempts as Record<string, FoundById>).every(
     (each) =>
-      /^(?:arrived|never|pending|absent)$/.test(String(Object(each).found)) &&
+      /^(?:arrived|never|refused|pending|absent)$/.test(String(Object(each).found)) &&
+      (Object(each).found !== 'refused' || typeof Object(each).reason === 'string') &&
       isAmount(Object(each).arrived),
   )
 }

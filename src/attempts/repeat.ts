@@ -1,9 +1,9 @@
+import type { FoundById } from '../core/attempts/evidence.js'
+import type { Reply } from '../core/attempts/reply.js'
 import { exactly, type Members, positiveInteger, readInput } from '../util/input.js'
 import type { AttemptsOptions, SettleRequest } from './options.js'
 
 const repeatOptions = exactly({ keptMs: positiveInteger } satisfies Members<{ keptMs: number }>)
-
-const foundBy = { proven: 'arrived', refused: 'never', unknown: 'pending' } as const
 
 /**
  * Returns an `ask` for another side that carries out an order once for its key, whole or not at all: it repeats the
@@ -35,14 +35,23 @@ export function askByRepeating<Request extends SettleRequest>(
     if (openMs >= keptMs) return undefined
     const replies = references.map(async (reference) => {
       const reply = await send({ request, reference, amount: request.amount, signal })
-      const { arrived, proof } = { arrived: undefined, proof: undefined, ...reply }
-      const found = { found: foundBy[reply.outcome] }
-      const parts = {
-        ...(arrived !== undefined && { arrived }),
-        ...(proof !== undefined && { proof }),
-      }
-      return [reference, { ...found, ...parts }] as const
+      return [reference, foundBy(reply)] as const
     })
     return { by: 'id', attempts: Object.fromEntries(await Promise.all(replies)) }
+  }
+}
+
+/** What a reply to the repeated order says about it. */
+function foundBy(reply: Reply): FoundById {
+  if (reply.outcome === 'unknown') return { found: 'pending' }
+  if (reply.outcome === 'refused') {
+    const { reason, retryAt } = reply
+    return retryAt === undefined ? { found: 'refused', reason } : { found: 'never' }
+  }
+  const { arrived, proof } = reply
+  return {
+    found: 'arrived',
+    ...(arrived !== undefined && { arrived }),
+    ...(proof !== undefined && { proof }),
   }
 }

@@ -19,7 +19,7 @@ const request = { id: 'payment-1', amount: 1_000n, otherSide: 'custodian' }
 function opened(
   given: {
     readonly replies?: readonly (Reply | Error)[]
-    readonly found?: readonly (FoundById['found'] | Error)[]
+    readonly found?: readonly (Exclude<FoundById['found'], 'refused'> | Error)[]
     readonly sums?: readonly bigint[]
   } & Partial<AttemptsOptions> = {},
 ) {

@@ -19,7 +19,15 @@ const minute = 60_000
 const hour = 60 * minute
 
 /** What becomes of an order: the bank gets it or not, now or later, and the host gets its reply or not. */
-type Fate = 'arrives' | 'refused' | 'request lost' | 'reply lost' | 'late' | 'killed' | 'answers'
+type Fate =
+  | 'arrives'
+  | 'refused'
+  | 'refused later'
+  | 'request lost'
+  | 'reply lost'
+  | 'late'
+  | 'killed'
+  | 'answers'
 
 /** A bank that carries out an order once, and not after its `notAfter`. */
 function bankOf(clock: { now(): number }) {
@@ -40,7 +48,7 @@ function bankOf(clock: { now(): number }) {
     async send(order: Order<SettleRequest>): Promise<Reply> {
       state.sent += 1
       const fate = state.fates.shift() ?? 'arrives'
-      if (fate === 'refused') refused.add(order.reference)
+      if (fate === 'refused' || fate === 'refused later') refused.add(order.reference)
       if (fate === 'late') late.push(order)
       if (fate === 'arrives' || fate === 'reply lost' || fate === 'killed') carryOut(order)
       if (fate === 'killed') throw new Error('the process was killed')
@@ -51,7 +59,7 @@ function bankOf(clock: { now(): number }) {
     async ask({ references }: { readonly references: readonly string[] }) {
       if (state.isDown) return undefined
       const found = (reference: string): FoundById => {
-        if (refused.has(reference)) return { found: 'never' }
+        if (refused.has(reference)) return { found: 'refused', reason: 'the account is closed' }
         return { found: carriedOut.has(reference) ? 'arrived' : 'absent' }
       }
       const attempts = references.map((reference) => [reference, found(reference)] as const)
@@ -112,7 +120,15 @@ async function created(
 }
 
 const fates = fc.array(
-  fc.constantFrom<Fate>('arrives', 'request lost', 'reply lost', 'late', 'killed', 'refused'),
+  fc.constantFrom<Fate>(
+    'arrives',
+    'request lost',
+    'reply lost',
+    'late',
+    'killed',
+    'refused',
+    'refused later',
+  ),
   { maxLength: 6 },
 )
 const kills = fc.array(fc.constantFrom('before' as const, 'after' as const, undefined), {
@@ -189,6 +205,14 @@ describe('a handler that settles payments', () => {
     await drainFor(hour + minute)
     expect(await view()).toMatchObject({ sentAmount: usd(1_001), deliveredAmount: eur(500) })
     expect((await view()).inDoubt).toBeUndefined()
+  })
+
+  test('sends no second order once the bank has refused the first, also after a reply of "later"', async () => {
+    const { drainFor, view, bank } = await created()
+    bank.state.fates = ['refused later']
+    await drainFor(hour)
+    expect(await view()).toMatchObject({ status: 'failed', failure: 'the account is closed' })
+    expect([bank.state.sent, bank.arrived()]).toEqual([1, 0n])
   })
 
   test('alone decides what is in doubt: a refund that the driver does not know of is refused', async () => {

@@ -1,9 +1,4 @@
-import {
-  type AttemptsOptions,
-  attempts,
-  type FoundById,
-  type Reply,
-} from 'open-payments-server/attempts'
+import { type AttemptsOptions, attempts, type Reply } from 'open-payments-server/attempts'
 import type { AttemptsPorts, AttemptsSubject, OtherAccounts } from 'open-payments-server-testing'
 
 /** A custodian behind an API, as a test imitates it. */
@@ -59,7 +54,7 @@ export function closeAt(fetch: AttemptsPorts['fetch']): NonNullable<AttemptsOpti
   }
 }
 
-export function askById(fetch: AttemptsPorts['fetch'], whenAbsent: FoundById['found'] = 'absent') {
+export function askById(fetch: AttemptsPorts['fetch'], whenAbsent: 'absent' | 'never' = 'absent') {
   return async ({ references }: { readonly references: readonly string[] }) => {
     const found = references.map(async (reference) => {
       const response = await fetch(`https://custodian.example/orders/${reference}`)

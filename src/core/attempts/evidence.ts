@@ -23,8 +23,10 @@ import {
 export type FoundById =
   /** The order was carried out. `arrived`: by default all of it. */
   | { readonly found: 'arrived'; readonly arrived?: bigint; readonly proof?: string }
-  /** The order was refused, cancelled or closed, finally: it did not and will not take effect. */
+  /** The order was cancelled, closed or refused for now: it did not and will not take effect, and another one may. */
   | { readonly found: 'never' }
+  /** The order was refused by the other side's own word, as another one would be: nothing more is sent. */
+  | { readonly found: 'refused'; readonly reason: string }
   /** It knows the reference, and has not decided. */
   | { readonly found: 'pending' }
   /** It does not know the reference. Soon after the order this says nothing: the order may still be under way. */
@@ -246,6 +248,12 @@ function concludeById(
       if (proven.ok) next = proven.record
     }
     if (!isOpen(attempt)) continue
+    if (found?.found === 'refused') {
+      const { reason } = found
+      const replied = recordReply(next, attempt.reference, { outcome: 'refused', reason }, now)
+      if (replied.ok) next = replied.record
+      continue
+    }
     const isAbsent = found?.found === 'absent' && isOver(attempt, askedAt, marginMs)
     if (found?.found !== 'never' && !isAbsent) continue
     next = withOutcome(next, attempt, { state: 'decided', at: now, arrived: '0', by: 'id' })
