@@ -1,5 +1,4 @@
 import type { Instant } from '../../core/instant.js'
-import { storeBounds } from '../../ports/store.js'
 import {
   type EventRecord,
   isInDelivery,
@@ -39,14 +38,12 @@ export function chooseRuns(due: readonly EventRecord[], occupation: Occupation):
   const suspect = runs.flatMap(([first]) => (first && isInDelivery(first) ? first : []))[0]
   if (suspect !== undefined) return isBusy ? [] : [[suspect]]
   const chosen: Run[] = []
-  let [events, keys] = [0, 0]
+  let left = room
   for (const run of runs) {
-    const most = Math.min(runMax, room - events, storeBounds.loadKeys - keys - 1)
-    const taken = run.slice(0, Math.max(most, 0))
-    if (taken.length === 0) break
+    if (left <= 0) break
+    const taken = run.slice(0, Math.min(runMax, left))
     chosen.push(taken)
-    events += taken.length
-    keys += taken.length + 1
+    left -= taken.length
   }
   return chosen
 }
