@@ -1,7 +1,7 @@
 import type { Instant } from '../../core/instant.js'
 import { storeBounds, type VersionGuard } from '../../ports/store.js'
 import { newCall, type ServiceContext } from '../context.js'
-import { type EventRecord, isPending } from '../event-record.js'
+import type { EventRecord } from '../event-record.js'
 import { recordsOf } from '../load.js'
 
 /** The number of events that one commit changes, each with a list entry. */
@@ -46,9 +46,7 @@ function changeSome(
         written.push({ kind: 'event', next })
         result.push(next)
       }
-      return written.length === 0
-        ? { type: 'repeat', result }
-        : { type: 'commit', changes: written, result }
+      return { type: 'commit', changes: written, result }
     },
   })
 }
@@ -92,13 +90,13 @@ export async function removeEvents(
   }
 }
 
-/** Reschedules events that wait for another one. Resolves to the number of those that were due earlier. */
+/** Reschedules events that wait for another one. Resolves to the number of those that no other writer has changed. */
 export async function postponeEvents(
   context: ServiceContext,
   behind: readonly { readonly record: EventRecord; readonly until: Instant }[],
 ): Promise<number> {
-  const changes = behind
-    .filter(({ record, until }) => isPending(record) && (record.dueAt ?? 0) < until)
-    .map(({ record, until }) => ({ before: record, next: { ...record, dueAt: until } }))
+  const changes = behind.map(({ record, until }) => {
+    return { before: record, next: { ...record, dueAt: until } }
+  })
   return (await changeEvents(context, changes)).size
 }

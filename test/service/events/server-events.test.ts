@@ -1034,6 +1034,23 @@ describe('the outbox calls a store within storeBounds', () => {
     expect(Math.max(...limits)).toBe(storeBounds.dueLimit)
   })
 
+  test('when it removes and counts the deliveries of many handlers', async () => {
+    const setup = paymentServices()
+    const count = storeBounds.removeRecords + 10
+    for (let i = 0; i < count; i++) await setup.newPayment()
+    const { open, opened } = gate()
+    let begun = 0
+    const drained = setup.outbox.drain(
+      async () => {
+        begun += 1
+        if (begun === count) open()
+        await opened
+      },
+      { concurrency: 2 * count, limit: 2 * count },
+    )
+    expect(await drained).toEqual({ delivered: count, failed: 0 })
+  })
+
   test('when an operation writes one payment, with at most 10 of the size', async () => {
     const { commits } = await manyEvents(3)
     const sizes = commits.map(commitSizeOf)
