@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 
 /*
  * The run of a mutant ends at the first test that fails. Tests that take less time are therefore first, and those that
@@ -57,5 +57,9 @@ export function sort(tests: Test[]): void {
 
 /** Keeps the costs for processes that begin later. */
 export function keepCosts(): void {
-  if (isFirst) writeFileSync(file, JSON.stringify(Object.fromEntries(costs)))
+  if (!isFirst) return
+  // Renamed, because another process may be reading it.
+  const own = `${file}.${process.pid}`
+  writeFileSync(own, JSON.stringify(Object.fromEntries(costs)))
+  renameSync(own, file)
 }

@@ -9,7 +9,7 @@ import { usedMs } from './order.js'
 
 /** A test waits for nothing if nothing has happened in two of these periods, in milliseconds. */
 const periodMs = 1_000
-/** More executions of one changed expression than any test needs: a test of `npm run mutation` has at most a million. */
+/** More executions of one changed expression than any test needs: the longest has less than a million. */
 const hitsMax = 2_000_000
 
 /** How Stryker ends a loop: by the number of executions in all tests together, which takes long to reach. */
