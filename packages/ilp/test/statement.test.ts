@@ -15,10 +15,11 @@ import {
   type PacketState,
   type PaymentSenderOptions,
   paymentSender,
+  type StatedPacket,
   type Statement,
   statementOf,
 } from '../src/index.js'
-import { sha256 } from '../src/packet.js'
+import { readPrepare, readReply, rejectsOf, sha256 } from '../src/packet.js'
 import { usePostgres } from './databases.js'
 import { createLink, type Fate, type Setting, useSkippingClock } from './paying-wallet.js'
 import { booksIn, cent, usd } from './receiving-wallet.js'
@@ -173,6 +174,55 @@ test('a statement that lacks what its wallet has credited is found by the next o
   const { owing, owed } = await link.state()
   expect(sum(differences)).toBe(owed - owing)
 })
+
+test.each(['T03', 'F02'] as const)(
+  'a packet that its peer fulfilled and rejected with %s is not owed, and the statements alone name its claim',
+  async (code) => {
+    const claims: StatedPacket[] = []
+    const rejecting: Setting['mistake'] = ({ rail }) => ({
+      rail: {
+        peerFor(address) {
+          const peer = rail.peerFor(address)
+          const send = async (packet: Uint8Array) => {
+            const reply = (await peer?.send(packet)) ?? new Uint8Array()
+            const { fulfillment } = { fulfillment: undefined, ...readReply(reply) }
+            const prepare = readPrepare(packet)
+            if (fulfillment === undefined || prepare === undefined || claims.length > 0)
+              return reply
+            const { amount, expiresAt, executionCondition } = prepare
+            claims.push({
+              ...{ direction: 'in', state: 'fulfilled', amount, expiresAt: expiresAt.getTime() },
+              condition: executionCondition.toString('base64url'),
+              fulfillment: fulfillment.toString('base64url'),
+            })
+            return rejectsOf('test.wallet')(code, 'it was not carried out')
+          }
+          return peer && { ...peer, send }
+        },
+      },
+    })
+    const link = await open('in memory', { isOurs: false, mistake: rejecting })
+    await give(link, [], true)
+    const { owing, owed, debited } = await link.state()
+    // What it has delivered and denied is its own loss: the payer was debited once.
+    expect([debited, owing, owed - owing]).toEqual([1_000n, 1_000n * cent, 250n * cent])
+    const { here } = await stated(link)
+    const packets = here.packets.map((each) => ({ ...each, direction: 'in' as const }))
+    const there = { ...here, packets: [...packets, ...claims] }
+    const [claim] = claims
+    expect(compareStatements(here, there)).toEqual([
+      {
+        direction: 'out',
+        condition: claim?.condition,
+        there: expect.anything(),
+        amount: owed - owing,
+      },
+    ])
+    const decision = { what: 'stated', who: 'ada', peer: 'test.wallet', statement: there } as const
+    await link.process([]).sender.decide(link.id, decision)
+    expect((await link.state()).owing).toBe(owing)
+  },
+)
 
 /** Two packets of 2.50 were lost or had no reply; the receiver has 2.50 more, which were given to the first of them. */
 const peer = 'test.peer'
