@@ -6,7 +6,12 @@ import { sections } from '../site/.vitepress/pages.js'
 import { precedence } from '../src/http/public-errors.js'
 import { compatibilityGroup } from '../src/servers/compatibility.js'
 import { readInput } from '../src/util/input.js'
-import { memberTable, optionTables, valueTable } from '../workshop/scripts/api-table.js'
+import {
+  memberTable,
+  optionTables,
+  settlementTable,
+  valueTable,
+} from '../workshop/scripts/api-table.js'
 import { errorTable, meaningTable, publicReasonTable } from '../workshop/scripts/error-table.js'
 import { refusalMeanings } from '../workshop/scripts/refusal-meanings.js'
 
@@ -251,7 +256,8 @@ test('each adapter that the package exports has a name in the documents', () => 
 })
 
 test('the pages of the API and of its options list what the main entry exports', () => {
-  for (const table of [memberTable(), valueTable()]) expect(read('docs/api.md')).toContain(table)
+  for (const table of [memberTable(), valueTable(), settlementTable()])
+    expect(read('docs/api.md')).toContain(table)
   const page = read('docs/options.md')
   const tables = [...optionTables().values()]
   for (const table of tables) expect(page).toContain(table)

@@ -19,7 +19,7 @@ import type { Settled } from './views.js'
 
 /** Options of `settlementHandler`. `requestOf` is required if `settle` needs members of your own. */
 export type SettlementHandlerOptions<Request extends SettleRequest = SettleRequest> = {
-  /** Of the resource server. */
+  /** The calls of the resource server. */
   readonly outgoingPayments: Pick<OutgoingPaymentServices, 'begin'> & SettledPayments
   /** The driver: one settlement for each payment, of its `receiveAmount`, under its id. */
   readonly settlements: Pick<Attempts<Request>, 'get' | 'settle'>
@@ -30,7 +30,7 @@ export type SettlementHandlerOptions<Request extends SettleRequest = SettleReque
   readonly report?: (paymentId: string, settled: Settled) => Promise<ReportedSettlement>
   /** How long after an answer that decides nothing a part in doubt is asked about again. Default 3,600,000: an hour. */
   readonly askAgainMs?: number
-  /** Default: `Date`. */
+  /** The source of the time. Default: `Date`. */
   readonly clock?: Clock
 } & (SettleRequest extends Request
   ? Partial<SettlementRequests<Request>>
@@ -38,7 +38,9 @@ export type SettlementHandlerOptions<Request extends SettleRequest = SettleReque
 
 /** What `send` and `ask` of a driver need of each payment. */
 export interface SettlementRequests<Request extends SettleRequest> {
-  /** Returns it beside the id and the amount. Default: `otherSide`, the receiver of the payment. */
+  /**
+   * Returns what `send` and `ask` need beside the id and the amount. Default: `otherSide`, the receiver of the payment.
+   */
   readonly requestOf: (
     payment: OutgoingPaymentView,
   ) => Omit<Request, 'id' | 'amount'> | Promise<Omit<Request, 'id' | 'amount'>>

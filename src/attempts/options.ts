@@ -87,7 +87,7 @@ export interface AttemptsOptions<Request extends SettleRequest = SettleRequest> 
    * attempts that are still open `closeAfterMs` after their reservation. Default: none.
    */
   readonly close?: (order: Omit<Order<Request>, 'amount' | 'notAfter'>) => Promise<Closed>
-  /** Default 60,000. */
+  /** How long after its reservation an open attempt is closed, in milliseconds. Default 60,000. */
   readonly closeAfterMs?: number
   /**
    * Returns the instant after which the other side does not carry out an order that is made now. The request contains
@@ -118,7 +118,7 @@ export interface AttemptsOptions<Request extends SettleRequest = SettleRequest> 
   readonly retentionMs?: number
   /** Runs each write of a settlement in a transaction of the host: see `SettlementChange`. */
   readonly transaction?: InTransaction
-  /** Default: `Date`. */
+  /** The source of the time. Default: `Date`. */
   readonly clock?: Clock
   /** The source of the references. Default: the global `crypto`. */
   readonly random?: Random

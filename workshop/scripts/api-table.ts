@@ -2,6 +2,7 @@ import ts from 'typescript'
 import { checker, exportsOf } from '../../test/support/entries.js'
 
 const exported = exportsOf('open-payments-server')
+const settlements = exportsOf('open-payments-server/attempts')
 
 /** A longer first sentence is cut at its first colon or semicolon. */
 const clauseMax = 130
@@ -71,12 +72,23 @@ export function memberTable(): string {
 
 /** Returns the table of the functions and errors that the main entry exports. */
 export function valueTable(): string {
-  const values = [...exported.values()].filter(({ flags }) => flags & ts.SymbolFlags.Value)
-  const rows = values.map((symbol) => {
+  return tableOf(['export', ''], valuesOf(exported).map(codeFirst))
+}
+
+/** Returns the table of the driver of settlements, and of the functions of its entry. */
+export function settlementTable(): string {
+  const driver = settlements.get('Attempts')
+  if (driver === undefined) throw new Error('Attempts is not exported')
+  const members = membersOf('settlements', checker.getDeclaredTypeOfSymbol(driver))
+  return tableOf(['of settlements', ''], [...members, ...valuesOf(settlements)].map(codeFirst))
+}
+
+function valuesOf(symbols: typeof exported): readonly (readonly [string, string])[] {
+  const values = [...symbols.values()].filter(({ flags }) => flags & ts.SymbolFlags.Value)
+  return values.map((symbol) => {
     const type = checker.getTypeOfSymbol(symbol)
     return [callOf(symbol.name, type) ?? symbol.name, summaryOf(symbol)] as const
   })
-  return tableOf(['export', ''], rows.map(codeFirst))
 }
 
 const codeFirst = ([call, summary]: readonly [string, string]) => [`\`${call}\``, summary]
@@ -94,6 +106,8 @@ const optionTypes = [
   ['createSignatureVerifier', 'SignatureVerifierOptions'],
   ['consumeEvents', 'ConsumeOptions'],
   ['runSweeps', 'RunSweepsOptions'],
+  ['attempts', 'AttemptsOptions'],
+  ['settlementHandler', 'SettlementHandlerOptions'],
 ] as const
 
 /** Returns the tables of all options, by the function that takes them. */
@@ -101,7 +115,7 @@ export function optionTables(): ReadonlyMap<string, string> {
   const listed = new Set<ts.Node | undefined>()
   const tables = new Map<string, string>()
   for (const [name, typeName] of optionTypes) {
-    const symbol = exported.get(typeName)
+    const symbol = exported.get(typeName) ?? settlements.get(typeName)
     if (symbol === undefined) throw new Error(`${typeName} is not exported`)
     const options = propertiesOf(checker.getDeclaredTypeOfSymbol(symbol))
     const rows = options.flatMap((option) => optionRows(option, '', listed))

@@ -1,5 +1,5 @@
 import { readFileSync, writeFileSync } from 'node:fs'
-import { memberTable, optionTables, valueTable } from './api-table.js'
+import { memberTable, optionTables, settlementTable, valueTable } from './api-table.js'
 import { writtenClientTable } from './client-table.js'
 import { errorTable, meaningTable, publicReasonTable } from './error-table.js'
 import { openApi } from './openapi.js'
@@ -29,6 +29,7 @@ replaceFiles('docs/stack.md')
 writeFileSync('openapi.json', `${JSON.stringify(await openApi())}\n`)
 replaceTable('docs/api.md', 'member of a wallet', memberTable())
 replaceTable('docs/api.md', 'export', valueTable())
+replaceTable('docs/api.md', 'of settlements', settlementTable())
 for (const [name, table] of optionTables()) {
   replaceTable('docs/options.md', `option of \`${name}\``, table)
 }
