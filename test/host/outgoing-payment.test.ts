@@ -103,6 +103,7 @@ describe.each(authorities)('the view of an outgoing payment by %s', (authority) 
       ...changed,
       payment: { ...begun, ...totals },
       debit: 40n,
+      credit: 0n,
     })
     const reasons = { reason: 'no route', publicReason: 'the receiver is away' }
     const { reason: failure, publicReason } = reasons
@@ -110,6 +111,7 @@ describe.each(authorities)('the view of an outgoing payment by %s', (authority) 
       ...changed,
       payment: { ...begun, ...totals, status: 'failed', endedAt: now, failure, publicReason },
       debit: 0n,
+      credit: 0n,
     })
   })
 

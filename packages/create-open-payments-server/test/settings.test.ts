@@ -30,6 +30,6 @@ test('A new wallet lets its owners confirm no payment, unless CONFIRM_ABOVE says
   expect([mustConfirm('5000'), mustConfirm('5001')]).toEqual([false, true])
   for (const invalid of ['fifty', '-1', '1.5', '50 USD']) {
     vi.stubEnv('CONFIRM_ABOVE', invalid)
-    expect(() => readSettings()).toThrow('CONFIRM_ABOVE must be a whole number')
+    expect(() => readSettings()).toThrow('CONFIRM_ABOVE must be a number of whole dollars or euros')
   }
 })
