@@ -14,7 +14,7 @@ import {
 } from '../util/input.js'
 import type { Attempts } from './attempts.js'
 import type { SettleRequest } from './options.js'
-import { type ReportedSettlement, reportSettled, type SettledPayments } from './report.js'
+import { type ReportedSettlement, reportSettled, type SettledPayments, totalsAt } from './report.js'
 import type { Settled } from './views.js'
 
 /** Options of `settlementHandler`. `requestOf` is required if `settle` needs members of your own. */
@@ -66,6 +66,8 @@ const handlerOptions = optionsOf({
  *
  * A payment that ended before it began is never sent. Of one that has ended, nothing is sent any more.
  *
+ * If other code ends a payment while its order is under way, the event is set aside once the debit differs.
+ *
  * @throws {InvalidInputError} for an invalid or unknown option. The handler rejects, so that the event is delivered
  *   again and in the end set aside, with what `report` refuses, and with the errors of the store.
  *
@@ -101,10 +103,24 @@ export function settlementHandler<Request extends SettleRequest>(
   async function pay(id: string): Promise<PostponedDelivery | undefined> {
     const begun = await outgoingPayments.begin(id)
     // A stopped process may have begun it.
-    if (!begun.ok && begun.refusal !== 'payment_begun') return undefined
+    if (!begun.ok && begun.refusal !== 'payment_begun') return compare(id)
     const payment = begun.ok ? begun.payment : await outgoingPayments.get(id)
     const settled = payment && (await settle(payment))
     return settled?.state === 'again' ? { retryAt: settled.retryAt } : undefined
+  }
+
+  /** Rejects if other code has ended a payment with another debit than its settlement has brought. */
+  async function compare(id: string): Promise<undefined> {
+    const [payment, settlement] = [await outgoingPayments.get(id), await settlements.get(id)]
+    if (payment === undefined || settlement === undefined) return undefined
+    const { proven, byWord, withdrawn, inDoubt } = settlement.totals
+    const known = proven + byWord + withdrawn
+    const debited = BigInt(payment.sentAmount.value)
+    const [least, most] = [known, known + inDoubt].map((arrived) => {
+      return BigInt(totalsAt(payment, arrived).sentAmount.value)
+    }) as [bigint, bigint]
+    if (debited >= least && debited <= most) return undefined
+    throw new Error(`${id}: other code has ended the payment, of which ${known} has arrived`)
   }
 
   async function ask(id: string): Promise<PostponedDelivery | undefined> {

@@ -84,7 +84,7 @@ async function created(
     evidence: 'id',
     notAfter: (now) => now + minute,
     onError: () => undefined,
-    send: bank.send,
+    send: (order) => bank.send(order),
     ask: bank.ask,
   })
   let reports = 0
@@ -226,6 +226,26 @@ describe('a handler that settles payments', () => {
     await drainFor(hour + minute)
     expect(await view()).toMatchObject({ sentAmount: usd(1_001), deliveredAmount: eur(500) })
     expect([(await view()).inDoubt, debited()]).toEqual([undefined, 1_001n])
+  })
+
+  test('has the event set aside if other code ends a payment whose order then arrives', async () => {
+    const { world, id, bank, settlements, outgoingPayments, debited } = await created()
+    const send = bank.send
+    bank.send = async (order) => {
+      await outgoingPayments.fail(id)
+      return send(order)
+    }
+    const failures: string[] = []
+    const handle = settlementHandler({ outgoingPayments, settlements, clock: world.clock })
+    const onFailure = ({ error }: { readonly error: unknown }) => failures.push(String(error))
+    for (let passed = 0; passed < 24 * hour; passed += hour) {
+      await world.resources.events.drain(handle, { onFailure })
+      world.clock.advance(hour)
+    }
+    expect([bank.arrived(), debited()]).toEqual([500n, 0n])
+    expect(failures).toHaveLength(16)
+    expect(failures.at(-1)).toContain('other code has ended the payment, of which 500 has arrived')
+    expect(await world.resources.events.backlog()).toMatchObject({ setAside: 1 })
   })
 
   test('accepts the longest receiver that a client can choose', async () => {
