@@ -1,4 +1,5 @@
 import type { Instant } from '../../core/instant.js'
+import { storeBounds } from '../../ports/store.js'
 import {
   type EventRecord,
   isInDelivery,
@@ -38,12 +39,14 @@ export function chooseRuns(due: readonly EventRecord[], occupation: Occupation):
   const suspect = runs.flatMap(([first]) => (first && isInDelivery(first) ? first : []))[0]
   if (suspect !== undefined) return isBusy ? [] : [[suspect]]
   const chosen: Run[] = []
-  let left = room
+  let [events, keys] = [0, 0]
   for (const run of runs) {
-    if (left <= 0) break
-    const taken = run.slice(0, Math.min(runMax, left))
+    const most = Math.min(runMax, room - events, storeBounds.loadKeys - keys - 1)
+    const taken = run.slice(0, Math.max(most, 0))
+    if (taken.length === 0) break
     chosen.push(taken)
-    left -= taken.length
+    events += taken.length
+    keys += taken.length + 1
   }
   return chosen
 }
