@@ -29,13 +29,15 @@ function signOf({ kind, version, cells }: Step): string {
 }
 
 /**
- * Returns whether each change of the record's `dueAt` also changes `due_at`. For other records, `due_at` does not
+ * The kind of which each change of a record's `dueAt` also changes `due_at`. For other records, `due_at` does not
  * change when they become due later or never, because an update that changes no indexed column writes no index. `due`
  * moves it when it finds the record. An event is usually replaced because it is due, so `due` would find it again
  * immediately.
  */
+const movedAtOnce: RecordKind = 'event'
+
 function movesAtOnce(kind: RecordKind): boolean {
-  return kind === 'event'
+  return kind === movedAtOnce
 }
 
 /** A step with the parameters of its statement. */
@@ -188,7 +190,7 @@ export function commitManyText(table: string, isMarked: boolean): string {
   const isStored =
     'stored.kind = step.kind AND stored.id = step.id AND stored.version = step.expected'
   const laterOf = (column: string) =>
-    `CASE WHEN step.kind = 'event' THEN step.${column} ELSE LEAST(stored.${column}, step.${column}) END`
+    `CASE WHEN step.kind = '${movedAtOnce}' THEN step.${column} ELSE LEAST(stored.${column}, step.${column}) END`
   const set = columns
     .slice(keyLength)
     .map((column) => `${column} = ${column === 'due_at' ? laterOf(column) : `step.${column}`}`)

@@ -14,7 +14,13 @@ import {
 } from '../util/input.js'
 import type { Attempts } from './attempts.js'
 import type { SettleRequest } from './options.js'
-import { type ReportedSettlement, reportSettled, type SettledPayments, totalsAt } from './report.js'
+import {
+  arrivedAtEnd,
+  type ReportedSettlement,
+  reportSettled,
+  type SettledPayments,
+  totalsAt,
+} from './report.js'
 import type { Settled } from './views.js'
 
 /** Options of `settlementHandler`. `requestOf` is required if `settle` needs members of your own. */
@@ -113,13 +119,11 @@ export function settlementHandler<Request extends SettleRequest>(
   async function compare(id: string): Promise<undefined> {
     const [payment, settlement] = [await outgoingPayments.get(id), await settlements.get(id)]
     if (payment === undefined || settlement === undefined) return undefined
-    const { proven, byWord, withdrawn, inDoubt } = settlement.totals
-    const known = proven + byWord + withdrawn
+    const known = arrivedAtEnd(settlement.totals)
+    const priceOf = (arrived: bigint) => BigInt(totalsAt(payment, arrived).sentAmount.value)
     const debited = BigInt(payment.sentAmount.value)
-    const [least, most] = [known, known + inDoubt].map((arrived) => {
-      return BigInt(totalsAt(payment, arrived).sentAmount.value)
-    }) as [bigint, bigint]
-    if (debited >= least && debited <= most) return undefined
+    const most = priceOf(known + settlement.totals.inDoubt)
+    if (debited >= priceOf(known) && debited <= most) return undefined
     throw new Error(`${id}: other code has ended the payment, of which ${known} has arrived`)
   }
 

@@ -1,3 +1,4 @@
+import type { SettlementTotals } from '../core/attempts/settlement.js'
 import type { DecideDoubtRefusal } from '../core/outgoing-payment/doubt.js'
 import type { OutgoingPaymentRefusals, Totals } from '../core/outgoing-payment.js'
 import type { OutgoingPaymentServices, ReportResult } from '../host/outgoing-payment.js'
@@ -99,11 +100,16 @@ function belowWhole({ debitAmount, receiveAmount }: OutgoingPaymentView, totals:
 }
 
 /** While it runs, only what is proven is reported as sent, because totals cannot recede. */
-function knownFrom({ state, totals: { proven, byWord, inDoubt, withdrawn } }: Settled) {
-  // What was debited by a word stays so: no report can refund it.
+function knownFrom({ state, totals }: Settled) {
+  const { proven, byWord, inDoubt } = totals
   return state === 'ended'
-    ? { arrived: proven + byWord + withdrawn, doubtful: inDoubt }
+    ? { arrived: arrivedAtEnd(totals), doubtful: inDoubt }
     : { arrived: proven, doubtful: byWord + inDoubt }
+}
+
+/** What counts once a settlement has ended. What was debited by a word stays so: no report can refund it. */
+export function arrivedAtEnd({ proven, byWord, withdrawn }: SettlementTotals): bigint {
+  return proven + byWord + withdrawn
 }
 
 /**
