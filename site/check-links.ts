@@ -9,7 +9,7 @@ import { siteUrl } from './.vitepress/pages.ts'
 
 const root = 'dist'
 const base = siteUrl.pathname
-const fullBytesMax = 300_000
+const fullBytesMax = 270_000
 
 interface HtmlPage {
   readonly ids: ReadonlySet<string>
